@@ -2,18 +2,23 @@
 
 import functools
 import gc
+from importlib import import_module
 
-import grpc._channel
-import grpc._server
-import pydantic.type_adapter
 import typer.main
 
-import allocator.server.process.main
-import allocator.server.process.observing  # noqa: F401
 from allocator.cli.app import app
 from allocator.policies import load_ahead
 from allocator.server.system import loop_cache
 
+for name in (
+    "allocator.server.process.main",
+    "allocator.server.process.observing",
+    # These are otherwise imported on first use.
+    "grpc._channel",
+    "grpc._server",
+    "pydantic.type_adapter",
+):
+    import_module(name)
 load_ahead()
 loop_cache.prepare()  # reads all loops
 # Otherwise each command would build the tree of all commands, which takes longer than most of them.
