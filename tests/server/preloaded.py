@@ -2,6 +2,7 @@
 
 import functools
 import gc
+import os
 from importlib import import_module
 
 import typer.main
@@ -10,6 +11,7 @@ from allocator.cli.app import app
 from allocator.policies import load_ahead
 from allocator.server.system import loop_cache
 
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # gRPC reads it once; each command sets it
 for name in (
     "allocator.server.process.main",
     "allocator.server.process.observing",
