@@ -177,7 +177,8 @@ class HostileSidecar:
     def __init__(self, target: str, seed: int, ended: float = 0.01, manner: str = "") -> None:
         self._random = random.Random(seed)
         self._ended = (manner in ENDING) if manner else ended
-        self._endings, self._late = ([manner], 0.0) if manner in ENDING else (ENDING, 0.05)
+        self._endings = [manner] if manner in ENDING else list(ENDING)
+        self._late = 0.0 if manner else 0.05
         self._only = manner if manner in BELIEVED else ""
         self.said: Counter[str] = Counter()
         self.rows = self.offered = self.streams = 0
