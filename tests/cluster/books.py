@@ -49,13 +49,6 @@ class Books:
                 found.append(f"offered {place}: {dict(more)} there only")
         return found
 
-    def by_role(self) -> dict[str, Amounts]:
-        """Holdings by role."""
-        roles: dict[str, Amounts] = {}
-        for (_, role, _), amounts in self.held.items():
-            roles.setdefault(role, Counter()).update(amounts)
-        return roles
-
     def by_agent(self) -> dict[str, Amounts]:
         """Holdings by agent."""
         agents: dict[str, Amounts] = {}

@@ -3,7 +3,8 @@
 It learns all handles, as a sidecar does, so that most of its decisions pass the first checks: they
 name existing agents, frameworks, roles and kinds. It also learns from outcomes, so that some of its
 decisions become offers, which tests the code behind the gates, too. Invalid answers (columns of
-unequal length, repeated answers, random bytes) end sessions, so they are rarer.
+unequal length, repeated answers, random bytes) end sessions, so they are rarer. It can also be
+restricted to one manner.
 """
 
 import multiprocessing
@@ -25,6 +26,9 @@ from allocator.wire import PROTOCOL_VERSION
 SERVICE, METHOD = "allocator.v1.SessionService", "Session"
 ROWS_MAX = 60_000
 """Rows of a huge answer of about three MiB; it is four times as rare."""
+
+SILENT_S = 2.0
+"""Longer than any deadline for answers in the tests."""
 
 ROWS_MANY = 500
 """Rows of an oversized answer."""
@@ -165,13 +169,17 @@ class HostileSidecar:
 
     target: where it listens, such as ``unix:PATH``.
     ended: fraction of answers for which a module must end the session.
+    manner: the only manner of its answers; empty: all.
     said: answers by manner.
     rows, offered: decisions made, and those that became offers.
     """
 
-    def __init__(self, target: str, seed: int, ended: float = 0.01) -> None:
+    def __init__(self, target: str, seed: int, ended: float = 0.01, manner: str = "") -> None:
         self._random = random.Random(seed)
-        self._ended = ended
+        self._ended = (manner in ENDING) if manner else ended
+        self._endings = [manner] if manner in ENDING else list(ENDING)
+        self._late = 0.0 if manner else 0.05
+        self._only = manner if manner in BELIEVED else ""
         self.said: Counter[str] = Counter()
         self.rows = self.offered = self.streams = 0
         self._huge_at = 4 * ROWS_MAX
@@ -230,11 +238,11 @@ class HostileSidecar:
     def _say(self, answer: Any, last: list[bytes]) -> Iterator[bytes]:
         honest = answer.SerializeToString()
         if self._random.random() < self._ended:
-            manner = self._random.choice(ENDING)
+            manner = self._random.choice(self._endings)
             self.said[manner] += 1
             yield from getattr(self, "_" + manner)(answer, honest, last)
         else:
-            if self._random.random() < 0.05:
+            if self._random.random() < self._late:
                 time.sleep(self._random.choice((0.3, 0.8, 1.5)))
                 self.said["late"] += 1
             yield honest
@@ -248,7 +256,7 @@ class HostileSidecar:
         if not world.agents or not world.clients:
             return
         too_few = self.offered <= OFFERED_PART * self.rows
-        manner = "modest" if too_few else self._random.choice(BELIEVED)
+        manner = self._only or ("modest" if too_few else self._random.choice(BELIEVED))
         self.said[manner] += 1
         kinds = sorted(world.kinds)
         grants = answer.grants.add()
@@ -342,9 +350,31 @@ class HostileSidecar:
             data[self._random.randrange(len(data))] ^= 1 << self._random.randrange(8)
         yield bytes(data)
 
+    def _cut_short(self, answer, honest, last):
+        yield honest[: self._random.randrange(len(honest))]
+
     def _repeated(self, answer, honest, last):
         yield honest
         yield honest
+
+    def _endless(self, answer, honest, last):
+        """Answers to batches that were never sent, endlessly."""
+        while True:
+            yield answer.SerializeToString()
+            answer.decisions.sequence += 1
+
+    def _parts(self, answer, honest, last):
+        """Endless parts of an answer, with one decision each."""
+        if not answer.decisions.cycle:
+            yield honest
+            return
+        del answer.decisions.grants[:]
+        one = {"framework": [1], "role": [1], "agent": [1], "kind": [0], "amount": [1]}
+        answer.decisions.grants.add(**one)
+        answer.decisions.more = True
+        while True:
+            yield answer.SerializeToString()
+            answer.decisions.first_decision += 1
 
     def _reordered(self, answer, honest, last):
         yield self._random.choice(last) if last else honest
@@ -376,7 +406,7 @@ class HostileSidecar:
         yield pb.SessionResponse(error=error).SerializeToString()
 
     def _silent(self, answer, honest, last):
-        time.sleep(5)
+        time.sleep(SILENT_S)
         yield honest
 
 
@@ -415,9 +445,12 @@ ENDING = (
     "noise",
     "not_a_number",
     "flipped",
+    "cut_short",
     "repeated",
     "reordered",
     "renumbered",
+    "endless",
+    "parts",
     "more_of_nothing",
     "many_groups",
     "immense",

@@ -9,8 +9,6 @@ import pytest
 from allocator.core.resources import Kind
 from tests.cluster import books
 from tests.cluster.amounts import amounts_of, reserved, scalar
-from tests.cluster.experiments import longest_gap
-from tests.cluster.mesos import NotFoundError, find
 from tests.cluster.sent import offers_sent
 
 
@@ -100,25 +98,6 @@ def test_resources_that_are_equal_for_decisions_are_summed():
     assert not master.differences(books.of_sidecar(there))
     there["kinds"][0]["depth"] = 1
     assert master.differences(books.of_sidecar(there))
-
-
-def test_the_longest_gap_reaches_to_both_ends():
-    assert longest_gap([1.0, 2.0, 5.0], 0.0, 6.0) == 3.0
-    assert longest_gap([], 0.0, 6.0) == 6.0
-    assert longest_gap([7.0], 0.0, 6.0) == 6.0
-
-
-def test_a_missing_mesos_is_reported(tmp_path, monkeypatch):
-    monkeypatch.delenv("MESOS_ROOT", raising=False)
-    monkeypatch.delenv("MESOS_ALLOCATOR_MODULE", raising=False)
-    with pytest.raises(NotFoundError, match="MESOS_ROOT"):
-        find()
-    module = tmp_path / "module.so"
-    with pytest.raises(NotFoundError, match="there is no file"):
-        find(str(tmp_path), str(module))
-    module.touch()
-    with pytest.raises(NotFoundError, match="no mesos-master"):
-        find(str(tmp_path), str(module))
 
 
 def test_offers_are_found_in_a_log_that_tells_the_time_of_day_only():

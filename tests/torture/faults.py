@@ -549,7 +549,7 @@ MARK_S = 0.01
 @fault("certificate rotated", 4)
 def rotate(scene: Scene) -> None:
     """Replace the certificate by another valid one: sessions continue, new ones use it."""
-    scene.rig.authority.rotate()
+    scene.rig.certificates.rotate()
     scene.rig.trusted = True
     _call(scene, taken=True)
 
@@ -557,26 +557,26 @@ def rotate(scene: Scene) -> None:
 @fault("certificate half rotated", 3)
 def half_rotated(scene: Scene) -> None:
     """Replace the certificate but not its key: the previous pair must stay in use."""
-    authority = scene.rig.authority
+    certificates = scene.rig.certificates
     # A process that starts with this pair refuses to run, so the pair is replaced at once.
     if not scene.rig.sidecar.wanted or not scene.rig.trusted:
         return
-    authority.half()
+    certificates.half()
     _call(scene, taken=True)
     time.sleep(MARK_S)
-    authority.rotate()
+    certificates.rotate()
 
 
 @fault("certificate expired", 3)
 def expire(scene: Scene) -> None:
     """Replace the certificate by an expired one for a while: masters must reject it."""
     rig = scene.rig
-    rig.authority.expire()
+    rig.certificates.expire()
     rig.trusted = False
     _call(scene, taken=False)
 
     def renew() -> None:
-        rig.authority.rotate()
+        rig.certificates.rotate()
         rig.trusted = True
 
     scene.later(scene.soon(*EXPIRED_MS), renew)

@@ -26,7 +26,7 @@ from tests.torture import wall_clock
 from tests.torture.link import PatientLink, RunningClock
 from tests.torture.report import TortureFindings
 from tests.torture.wall_clock import WallClock
-from tests.torture.wires import Authority, Cable, Proxy, dial_tcp, dial_unix
+from tests.torture.wires import Cable, Certificates, Proxy, dial_tcp, dial_unix
 
 # The log of a process: its rate, and the error traces in it.
 
@@ -313,7 +313,7 @@ class Rig:
         self.chance = random.Random(seed)
         self.grpc_port, self.http_port = free_port(), free_port()
         self.unix = f"unix:{directory / 'sidecar.sock'}"
-        self.authority = Authority(directory)
+        self.certificates = Certificates(directory)
         self.wall = WallClock(directory / "ahead")
         self.cable: Cable | None = None
         dial = dial_tcp(self.grpc_port)
@@ -368,7 +368,7 @@ class Rig:
 
     def secure_stream(self, started_us: int) -> StreamLink:
         target = f"127.0.0.1:{self.secure.port}"
-        return PatientLink(target, started_us, self.authority.credentials())
+        return PatientLink(target, started_us, self.certificates.credentials())
 
     def write_config(self, extra: str = "") -> None:
         """Write the configuration, with extra text at its end."""

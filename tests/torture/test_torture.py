@@ -33,8 +33,8 @@ from tests.torture.faults import (
     reconnect,
     set_policy,
 )
-from tests.torture.report import TortureFindings, text, write
-from tests.torture.rig import LogMeter, TorturedSidecar
+from tests.torture.report import text, write
+from tests.torture.rig import TorturedSidecar
 from tests.torture.run import Plan, TortureWorld, torture
 from tests.torture.wall_clock import WallClock
 from tests.torture.wires import Cable, Proxy, dial_tcp
@@ -349,26 +349,3 @@ def test_the_proxy_garbles_one_byte(proxied):
     while len(received) < 100:
         received += connection.recv(100)
     assert sum(byte != ord("x") for byte in received) == 1
-
-
-def test_a_trace_in_the_log_is_found(tmp_path):
-    meter = LogMeter(tmp_path / "log")
-    read, write_end = os.pipe()
-    reader = meter.read(os.fdopen(read, "rb"))
-    with os.fdopen(write_end, "wb") as log:
-        log.write(b'{"event": "ready"}\nTraceback (most recent call last):\n')
-    reader.join()
-    assert meter.said["ready"] == 1
-    assert meter.traces() == ["Traceback (most recent call last):"]
-    assert meter.traces() == []
-    assert meter.lines == 2
-    assert meter.minute_bytes_max == meter.bytes
-
-
-def test_only_the_first_violations_are_kept_in_full():
-    findings = TortureFindings(seed=4)
-    for number in range(1_000):
-        findings.check("one", [f"number {number}"])
-    assert findings.broken["one"] == findings.checks["one"] == 1_000
-    assert len(findings.violations) < 1_000
-    assert findings.violations[0].seed == 4

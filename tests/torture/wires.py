@@ -13,17 +13,13 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Self
 
 import grpc
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from laboratory.links.end_with_parent import ending_with_us
+from tests.server.grpc.certificates import Authority
 
 # A TCP relay that injects network faults.
 
@@ -276,77 +272,41 @@ def _run(*words: str, prefix: tuple[str, ...] = ()) -> None:
 
 # Certificates of a sidecar and its masters.
 
-_VALID = timedelta(days=30)
-_LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
-_HERE = x509.SubjectAlternativeName(
-    [x509.IPAddress(ipaddress.ip_address("127.0.0.1")), x509.DNSName("localhost")]
-)
 
-
-class _Pair(NamedTuple):
-    """A certificate and its key, as PEM."""
-
-    certificate: bytes
-    key: bytes
-
-
-class Authority:
-    """A certificate authority for the sidecar and its masters.
+class Certificates:
+    """The certificates of the sidecar and its masters.
 
     The sidecar reads `served.pem` and `served.key` of a directory, and trusts `ca.pem` there.
     """
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "torture")])
-        self._key = ec.generate_private_key(ec.SECP256R1())
-        own = x509.BasicConstraints(ca=True, path_length=None)
-        self._ca = self._signed(self._key.public_key(), own, datetime.now(UTC))
-        self._put("ca.pem", self._ca)
-        self._of_masters = self._pair()
-        self._expired = self._pair(_LONG_AGO)
+        self._authority = Authority("openssl", directory)
+        self._authority.sign("masters")
+        self._authority.sign("expired", days=-1)
         self.rotate()
 
     def rotate(self) -> None:
         """Install another valid certificate with its key."""
-        self._serve(self._pair())
+        self._authority.sign("next")
+        self._serve("next", "next")
 
     def expire(self) -> None:
         """Install an expired certificate."""
-        self._serve(self._expired)
+        self._serve("expired", "expired")
 
     def half(self) -> None:
         """Replace the certificate but not its key: half a rotation."""
-        self._serve(self._pair()._replace(key=self._expired.key))
+        self._authority.sign("next")
+        self._serve("next", "expired")
 
     def credentials(self) -> grpc.ChannelCredentials:
         """The credentials of a master."""
-        mine = self._of_masters
-        return grpc.ssl_channel_credentials(self._ca, mine.key, mine.certificate)
+        files = (self._directory / name for name in ("ca.pem", "masters.key", "masters.pem"))
+        return grpc.ssl_channel_credentials(*(file.read_bytes() for file in files))
 
-    def _serve(self, pair: _Pair) -> None:
-        self._put("served.pem", pair.certificate)
-        self._put("served.key", pair.key)
-
-    def _put(self, name: str, content: bytes) -> None:
-        new = self._directory / f"{name}.new"
-        new.write_bytes(content)
-        new.replace(self._directory / name)
-
-    def _pair(self, begins: datetime | None = None) -> _Pair:
-        key = ec.generate_private_key(ec.SECP256R1())
-        leaf = x509.BasicConstraints(ca=False, path_length=None)
-        certificate = self._signed(key.public_key(), leaf, begins or datetime.now(UTC), _HERE)
-        form = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        return _Pair(certificate, key.private_bytes(serialization.Encoding.PEM, *form))
-
-    def _signed(
-        self, key: ec.EllipticCurvePublicKey, kind: x509.BasicConstraints, begins: datetime,
-        *more: x509.ExtensionType,
-    ) -> bytes:  # fmt: skip
-        builder = x509.CertificateBuilder(self._name, self._name, key, x509.random_serial_number())
-        builder = builder.not_valid_before(begins).not_valid_after(begins + _VALID)
-        for each in (kind, *more):
-            builder = builder.add_extension(each, critical=each is kind)
-        certificate = builder.sign(self._key, hashes.SHA256())
-        return certificate.public_bytes(serialization.Encoding.PEM)
+    def _serve(self, certificate: str, key: str) -> None:
+        for source, served in ((f"{certificate}.pem", "served.pem"), (f"{key}.key", "served.key")):
+            new = self._directory / f"{served}.new"
+            shutil.copy(self._directory / source, new)
+            new.replace(self._directory / served)

@@ -23,7 +23,7 @@ from allocator.core import (
 )
 from allocator.v1 import session_pb2
 from tests.docs.test_pages import anchors
-from tests.integration.metrics.scraped import CLUSTER, DEPLOY, FRAMEWORKS_MAX
+from tests.integration.metrics.scraped import CLUSTER, DEPLOY
 from tests.server.metrics.scraping import series, value
 from tests.server.sidecar_process import GrpcModule, SidecarProcess, await_true
 from tests.world.rows import holdings_of
@@ -65,37 +65,6 @@ def test_a_scrape_follows_the_session(sidecar):
     assert grown("decisions_total") == grown("outcomes_total", reason="offered") == len(decisions)
     assert grown("batches_total") == 4
     assert grown("events_total", type="release") == 1
-
-
-def test_refused_decisions_are_counted_by_reason(sidecar):
-    before = sidecar.samples()
-    decisions = sidecar.offer(session_pb2.OUTCOME_REASON_STALE)
-    after = sidecar.samples()
-    name = "outcomes_total"
-    grown = value(after, name, reason="stale") - value(before, name, reason="stale")
-    assert grown == len(decisions) > 0
-    assert value(after, "held", resource="cpus") == 0
-
-
-def test_series_of_a_departed_framework_disappear(sidecar):
-    sidecar.offer(session_pb2.OUTCOME_REASON_OFFERED)
-    assert series(sidecar.samples(), "framework_held", framework="id-1")
-    sidecar.module.batch(RemoveFramework(1))
-    assert 'framework="id-1"' not in sidecar.text()
-    assert series(sidecar.samples(), "framework_held", framework="id-2")
-
-
-def test_the_number_of_series_stays_within_its_bound(sidecar):
-    sidecar.module.batch(
-        *(AddFramework(n, FrameworkInfo(f"id-{n}", name="crowd"), (1,)) for n in range(3, 103))
-    )
-    sidecar.offer(session_pb2.OUTCOME_REASON_OFFERED)
-    found = sidecar.samples()
-    names = {dict(labels)["framework"] for labels in series(found, "framework_held")}
-    assert len(names) == FRAMEWORKS_MAX + 1
-    assert "other" in names
-    total = sum(series(found, "framework_held", resource="cpus").values())
-    assert total == value(found, "held", resource="cpus") == 8
 
 
 def test_errors_and_sessions_are_counted_by_code(sidecar):
@@ -251,9 +220,3 @@ def test_a_prometheus_can_be_asked(sidecar, query):
     while query(gone):
         assert time.monotonic() < deadline
         time.sleep(0.2)
-
-
-def test_without_a_journal_that_is_what_is_said():
-    with SidecarProcess() as process:
-        await_true(lambda: bool(series(process.scraped(), "compiled")))
-        assert value(process.scraped(), "journal_on") == 0

@@ -3,37 +3,21 @@
 import os
 import stat
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.server.forked import completed
 from tests.server.sidecar_process import SidecarProcess
 
 DEPLOY = Path(__file__).parents[3] / "deploy"
 
 
-def serve(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "allocator", "serve", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        env={**os.environ, **environment},
-    )
-
-
 def test_five_errors_from_three_sources_stop_the_start_and_are_all_named(tmp_path):
     file = tmp_path / "c.toml"
     file.write_text("[http]\nport = 99999\n\n[policy]\nname = drf\nmood = 'x'\n")
-    done = serve(
-        "--config",
-        str(file),
-        "--set",
-        "limits.agents=none",
-        MESOS_ALLOCATOR_LOG__LEVEL="loud",
-    )
+    words = ("serve", "--config", str(file), "--set", "limits.agents=none")
+    done = completed(*words, MESOS_ALLOCATOR_LOG__LEVEL="loud")
     assert (done.returncode, done.stdout) == (78, "")
     levels = "'debug', 'info', 'warning', 'error'"
     assert [line.removeprefix("error: ") for line in done.stderr.splitlines()] == [
@@ -48,10 +32,11 @@ def test_five_errors_from_three_sources_stop_the_start_and_are_all_named(tmp_pat
 @pytest.mark.long
 def test_an_address_that_is_taken_stops_the_start(tmp_path):
     with SidecarProcess() as running:
-        done = serve("--listen", running.targets[0], "--http-port", "0")
+        done = completed("serve", "--listen", running.targets[0], "--http-port", "0")
         assert done.returncode == 1
         assert running.targets[0] in done.stderr
-        done = serve("--listen", "127.0.0.1:0", "--http-port", running.http.rpartition(":")[2])
+        port = running.http.rpartition(":")[2]
+        done = completed("serve", "--listen", "127.0.0.1:0", "--http-port", port)
         assert done.returncode == 1
         assert running.http in done.stderr
         assert running.alive

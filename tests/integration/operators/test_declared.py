@@ -1,13 +1,11 @@
 """`settings export` and `apply`: settings as a file, and a file as settings."""
 
-import os
-import subprocess
-import sys
 import tomllib
 
 import pytest
 
 from tests.integration.operators.test_lasting_settings import ask, command, settings
+from tests.server.forked import completed
 
 EVERYTHING = """\
 [policy]
@@ -135,15 +133,8 @@ def test_agents_are_judged_together(session, write):
 
 
 def test_standard_input_is_read(session):
-    words = [sys.executable, "-m", "allocator", "apply", "-f", "-", "--json"]
-    done = subprocess.run(
-        [*words, "--target", session.process.targets[0]],
-        input='[[weight]]\nrole = "eng"\nweight = 3\n',
-        env=dict(os.environ),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    words = ("apply", "-f", "-", "--json", "--target", session.process.targets[0])
+    done = completed(*words, text='[[weight]]\nrole = "eng"\nweight = 3\n')
     assert done.returncode == 0, done.stderr
     assert "weight = 3.0" in exported(session)
     session.process.await_said("setting", setting="weight", new="3", result="done")

@@ -51,8 +51,12 @@ def test_operators_settings_survive_a_kill(tmp_path):
             ["demand", "remove", "--role", "ops"],
             ["constraint", "set", "zone=a", "--framework-name", "kaf*"],
             ["limit", "set", "ops", "cpus:4"],
+            ["shadow", "set", "tsf"],
+            ["drain", "set", "a9", "--force"],
+            ["weight", "set", "2.5", "--role", "eng"],
+            ["policy", "set", "--subtree", "x=choosy:unit=tasks,mode=characterised"],
         ):
-            assert ask(process, *words)["change"]["lasts"]
+            assert ask(process, *words)["change"]["lasts"], words
         before = settings(process)
         process.process.kill()
         process.process.wait()
@@ -63,6 +67,8 @@ def test_operators_settings_survive_a_kill(tmp_path):
         assert (kept["source"], kept["set_at_ms"] > 0) == ("operator", True)
         assert before["policy.name", ""]["source"] == "operator"
         assert ("demand", "role ops") not in before
+        assert before["weight", "role eng"]["value"] == "2.5"
+        assert before["drain", "agent a9"]["value"] == "drained"
         text = command(process, "status").stdout
         assert f"what operators set: saved in {tmp_path}" in text
         assert "zone=a" in text

@@ -4,10 +4,8 @@ import re
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-import pytest
-
 from allocator.core import Hold
-from tests.integration.operators.test_lasting_settings import ask, begun, command, settings
+from tests.integration.operators.test_lasting_settings import ask, command, settings
 from tests.integration.sessions.live_session import compared
 from tests.server.metrics.scraping import value
 from tests.wire.dialogue import holding
@@ -144,29 +142,6 @@ def test_a_weight_is_reported_and_shown(session):
     assert "spark*" in command(process, "weight", "list").stdout
     ask(process, "weight", "remove", "--framework-name", "spark*")
     assert ask(process, "weight", "list")["weights"] == []
-
-
-@pytest.mark.long
-def test_all_changes_survive_a_restart(tmp_path):
-    with begun(tmp_path) as process:
-        for words in (
-            ["shadow", "set", "tsf"],
-            ["drain", "set", "a1"],
-            ["weight", "set", "2.5", "--role", "eng"],
-            ["policy", "set", "--subtree", "eng=choosy:unit=tasks,mode=characterised"],
-        ):
-            assert ask(process, *words)["change"]["lasts"], words
-        before = settings(process)
-        process.process.kill()
-        process.process.wait()
-    with begun(tmp_path) as process:
-        assert settings(process) == before
-        assert before["weight", "role eng"]["value"] == "2.5"
-        assert before["drain", "agent a1"]["value"] == "drained"
-        ask(process, "settings", "reset", "shadow", "drain")
-        assert ask(process, "shadow", "show")["shadow"]["name"] == ""
-        assert ask(process, "drain", "list")["drains"] == []
-        assert len(ask(process, "weight", "list")["weights"]) == 1
 
 
 def test_a_snapshot_is_replayed_and_under_pseudonyms_too(session, tmp_path):

@@ -1,13 +1,6 @@
 """Commands on a real terminal of 80 columns and 24 lines: no value is broken across lines."""
 
-import fcntl
-import os
-import pty
 import re
-import struct
-import subprocess
-import sys
-import termios
 from collections.abc import Iterator
 
 import pytest
@@ -22,6 +15,7 @@ from allocator.core import (
     Hold,
     Kind,
 )
+from tests.integration.operators.terminal import Terminal
 from tests.integration.operators.test_lasting_settings import ask
 from tests.server.sidecar_process import GrpcModule, SidecarProcess
 from tests.world.rows import holdings
@@ -89,32 +83,12 @@ def target() -> Iterator[str]:
 
 def on_terminal(*words: str, typed: str = "") -> list[str]:
     """Run a command on a terminal of 80 x 24; returns its lines without colours."""
-    master, side = pty.openpty()
-    fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", 24, WIDTH, 0, 0))
-    process = subprocess.Popen(
-        [sys.executable, "-m", "allocator", *words],
-        stdin=side,
-        stdout=side,
-        stderr=subprocess.STDOUT,
-        env={**os.environ, "TERM": "xterm"},
-        start_new_session=True,
-    )
-    os.close(side)
-    text = b""
-    while True:
-        try:
-            piece = os.read(master, 65_536)
-        except OSError:  # Linux's way to report that there is no writer left
-            break
-        if not piece:
-            break
-        text += piece
-        if typed and b"cycle" in text:
-            os.write(master, typed.encode())
-            typed = ""
-    os.close(master)
-    assert process.wait(60) == 0, text
-    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text.decode())
+    terminal = Terminal(*words, lines=24, columns=WIDTH)
+    if typed:
+        terminal.read_until("cycle")
+        terminal.type(typed)
+    assert terminal.ends() == 0, terminal.text
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", terminal.text)
     return plain.replace("\r", "").splitlines()
 
 

@@ -3,8 +3,6 @@
 All tests share one sidecar.
 """
 
-import subprocess
-import sys
 import urllib.parse
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +13,7 @@ import pytest
 from allocator.core import DEMAND_LABEL, AddFramework, Define, FrameworkInfo, SetQuota
 from tests.integration.operators.test_lasting_settings import ask, command
 from tests.integration.sessions.two_frameworks import CLUSTER
+from tests.server.forked import completed
 from tests.server.sidecar_process import GrpcModule, SidecarProcess
 
 CONFIG = """
@@ -89,8 +88,7 @@ def test_unknown_names_are_logged_at_the_start_and_reported_by_the_check(live):
     (entry,) = live.process.said("a rule names an unknown resource, probably by mistake")
     told = "limit of role eng: 'cpu' is not one of Mesos's own resources; did you mean 'cpus'?"
     assert entry["rule"] == f"{live.config}:2: {told}"
-    check = [sys.executable, "-m", "allocator", "check-config", str(live.config)]
-    done = subprocess.run(check, check=False, capture_output=True, text=True, timeout=120)
+    done = completed("check-config", str(live.config))
     assert done.returncode == 0
     assert done.stderr.splitlines() == [f"warning: {live.config}:2: {told}"]
 

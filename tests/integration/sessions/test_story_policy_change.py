@@ -21,7 +21,7 @@ TASK = [2000, 4_096_000]
 def process(tmp_path):
     journal = tmp_path / "journals" / "journal"
     journal.parent.mkdir()
-    with SidecarProcess(f"journal.path={journal}", compiled=True) as running:
+    with SidecarProcess(f"journal.path={journal}") as running:
         yield running
 
 

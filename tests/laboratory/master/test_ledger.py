@@ -26,23 +26,6 @@ def ledger():
     return ledger
 
 
-def test_offered_used_and_released_amounts_add_up(ledger):
-    ledger.offer(1, (1, 1), (3000, 5000))
-    ledger.use(1, (1, 1), (1000, 2000))
-    assert ledger.agents[1].available() == [1000, 3000]
-    assert ledger.used == [1000, 2000]
-    ledger.release(1, (1, 1), (2000, 3000), used=False)
-    ledger.release(1, (1, 1), (1000, 2000), used=True)
-    assert ledger.agents[1].available() == [4000, 8000]
-    assert not ledger.holdings[1]
-    ledger.check()
-
-
-def test_no_more_can_be_offered_than_is_free(ledger):
-    with pytest.raises(LedgerError, match="more than is free on agent 1"):
-        ledger.offer(1, (1, 1), (4001, 0))
-
-
 @pytest.mark.parametrize("amount", [(1001, 0), (0, -1)])
 def test_no_more_can_be_used_or_released_than_is_held(ledger, amount):
     ledger.offer(1, (1, 1), (1000, 0))
@@ -59,53 +42,6 @@ def test_an_agent_that_shrinks_has_nothing_free_until_enough_is_given_back(ledge
     ledger.release(1, (1, 1), (3000, 0), used=False)
     assert ledger.agents[1].available() == [2000, 1000]
     ledger.check()
-
-
-def test_a_lost_agent_takes_with_it_what_was_held_and_refused_there(ledger):
-    ledger.offer(1, (1, 1), (1000, 0))
-    ledger.use(1, (1, 1), (1000, 0))
-    ledger.add_filter(1, (1, 1), OfferFilter((1, 1), 100))
-    ledger.excluded[1].add((1, 1))
-    ledger.remove_agent(1)
-    assert ledger.used == [0, 0]
-    assert ledger.total == [0, 0]
-    assert not ledger.filters[1]
-    assert not ledger.excluded[1]
-    ledger.check()
-
-
-def test_holdings_of_a_removed_framework_are_free(ledger):
-    ledger.offer(1, (1, 1), (1000, 7))
-    ledger.offer(1, (2, 1), (1000, 0))
-    ledger.use(1, (2, 1), (500, 0))
-    ledger.remove_framework(1)
-    assert ledger.agents[1].available() == [4000, 8000]
-    assert ledger.used == [0, 0]
-    ledger.check()
-
-
-def test_revive_drops_the_filters_of_its_roles_only(ledger):
-    for role in (1, 2):
-        ledger.add_filter(1, (role, 1), OfferFilter((1, 1), 100))
-    ledger.suppress(1)
-    ledger.revive(1, (2,))
-    assert list(ledger.filters[1]) == [(1, 1)]
-    assert ledger.frameworks[1].suppressed == {1}
-
-
-def test_deactivation_drops_all_filters(ledger):
-    ledger.add_filter(1, (1, 1), OfferFilter((1, 1), 100))
-    ledger.deactivate_framework(1)
-    assert not ledger.filters[1]
-
-
-def test_roles_that_go_or_awake_lose_their_filters(ledger):
-    ledger.suppress(1, (1,))
-    for role in (1, 2):
-        ledger.add_filter(1, (role, 1), OfferFilter((1, 1), 100))
-    ledger.change_roles(1, (1, 3), ())
-    assert ledger.frameworks[1].roles == {1, 3}
-    assert not ledger.filters[1]
 
 
 def test_a_filter_goes_after_its_last_moment(ledger):

@@ -195,15 +195,6 @@ def test_a_framework_that_leaves_gives_everything_back_before_it_is_removed(link
     assert master.ledger.agents[1].available() == list(WHOLE)
 
 
-def test_handles_are_bound_again_the_lowest_first(link):
-    master = master_for(link)
-    first, second = Recorder(), Recorder()
-    master.subscribe(first)
-    master.subscribe(second)
-    master.unsubscribe(first)
-    assert master.subscribe(Recorder()) == 1
-
-
 def test_a_decision_for_the_bearer_before_is_stale(link):
     master = master_for(link, decision_ms=200)
     first = Recorder()
@@ -230,17 +221,6 @@ def test_an_offer_that_was_taken_back_is_not_delivered(link):
     assert framework.offers == []
     assert master.record.offers == 1
     assert not master.ledger.holdings[1]
-
-
-def test_over_commitment_is_cut_reported_and_counted(link):
-    master = master_for(link)
-    framework = Recorder()
-    link.script = [[(1, 1, 1, WHOLE), (1, 1, 1, HALF)], []]
-    master.subscribe(framework)
-    run(master, 1000)
-    assert master.record.outcomes == {Reason.OFFERED: 1, Reason.NOTHING_AVAILABLE: 1}
-    assert master.record.rejected == {Reason.NOTHING_AVAILABLE: 1}
-    master.ledger.check()
 
 
 def test_a_session_begins_with_all_that_is_there(link):

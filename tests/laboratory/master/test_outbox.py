@@ -1,7 +1,5 @@
 """Outgoing events: adjacent ones are merged into columns, and the order stays."""
 
-import numpy as np
-
 from allocator.core import Define, Kind, Outcomes, Reason, Release, Suppress, Transition
 from laboratory.master.gates import GateVerdict
 from laboratory.master.session import Outbox
@@ -94,21 +92,3 @@ def test_outcomes_of_decisions_apart_are_two_events():
     assert isinstance(first, Outcomes)
     assert isinstance(second, Outcomes)
     assert (first.first_decision, second.first_decision) == (1, 3)
-
-
-def test_drained_events_are_removed():
-    outbox = outbox_of(1)
-    outbox.release((1, 1, 1, (1,)))
-    assert len(outbox) == 1
-    outbox.drain()
-    assert len(outbox) == 0
-    assert outbox.drain() == []
-
-
-def test_columns_are_exact_integers():
-    outbox = outbox_of(1)
-    outbox.release((1, 1, 1, (2**53,)))
-    (event,) = outbox.drain()
-    assert isinstance(event, Release)
-    assert event.released.amount.dtype == np.int64
-    assert event.released.amount[0, 0] == 2**53

@@ -2,12 +2,10 @@
 
 import threading
 import time
-from functools import partial
 
 import pytest
 import structlog
 
-from allocator.core import EventError, PolicySpec, SetConstraint, SetPolicy
 from allocator.policies import build
 from allocator.server.config import Config
 from allocator.server.config.sections import PolicySection
@@ -81,30 +79,6 @@ def test_a_corrected_field_is_logged_once_in_a_session(loop):
     ]
     assert found[0]["message"] == "is -5; 0 is used"
     assert loop.call(lambda: loop.counts.mended).result(60) == {"agent.unavailability.start_ms": 4}
-
-
-def test_an_operator_acts_between_two_batches(loop):
-    module = InProcess(loop).begin()
-    loop.call(partial(loop.step, SetConstraint("", "", "ssd"))).result(60)
-    assert len(module.batch(7)) == 0
-    loop.call(partial(loop.step, SetPolicy(PolicySpec("tsf")))).result(60)
-    with pytest.raises(EventError, match="there is no policy"):
-        loop.call(partial(loop.step, SetPolicy(PolicySpec("nonesuch")))).result(60)
-    assert loop.call(lambda: loop.allocator.settings.policy.name).result(60) == "tsf"
-
-
-def test_settings_outlive_sessions(loop):
-    InProcess(loop).begin()
-    loop.call(partial(loop.step, SetPolicy(PolicySpec("tsf")))).result(60)
-    InProcess(loop, started_us=2).begin().batch(9)
-    assert loop.call(lambda: loop.allocator.settings.policy.name).result(60) == "tsf"
-
-
-def test_a_superseded_session_hears_of_it(loop):
-    old, new = InProcess(loop, "old", 1).begin(), InProcess(loop, "new", 2)
-    new.begin()
-    (last,) = old.answers
-    assert last.error.code == pb.ERROR_CODE_SUPERSEDED
 
 
 def test_a_stream_that_never_says_hello_is_dropped(loop, monkeypatch):

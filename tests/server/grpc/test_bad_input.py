@@ -28,9 +28,7 @@ NOW_US = time.time_ns() // 1000
 
 @pytest.fixture(scope="module")
 def sidecar():
-    with SidecarProcess(
-        "limits.agents=100", "limits.message_bytes_max=1048576", compiled=True
-    ) as process:
+    with SidecarProcess("limits.agents=100", "limits.message_bytes_max=1048576") as process:
         yield process
         assert process.alive
 

@@ -2,8 +2,6 @@
 
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +13,7 @@ from allocator.server.config.sections import ListenSection
 from allocator.server.grpc.access import Certificates
 from allocator.server.system.tls_files import find_problem
 from tests.server.config.nasty_files import huge
+from tests.server.forked import completed
 from tests.server.grpc.certificates import NEW_KEY, Authority
 
 
@@ -131,19 +130,11 @@ def cap_log():
         yield entries
 
 
-def run(*words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "allocator", *words]
-    env = dict(os.environ)
-    return subprocess.run(
-        command, capture_output=True, text=True, timeout=120, check=False, env=env
-    )
-
-
 @pytest.mark.parametrize("command", ["check-config", "serve"])
 def test_wrong_files_are_found_before_anything_starts(command, pems):
     """A key of another certificate, and one flag at a time on which gRPC would abort."""
     flags = [f"listen.tls_cert={pems}/a.pem", f"listen.tls_key={pems}/ca.key"]
-    done = run(command, *(word for flag in flags for word in ("--set", flag)))
+    done = completed(command, *(word for flag in flags for word in ("--set", flag)))
     assert done.returncode == 78
     said = "--set: listen.tls_key: is not the certificate's; name the one it was made with"
     assert done.stderr == f"error: {said}\n"

@@ -39,6 +39,7 @@ from allocator.testing import placement, static_snapshot
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import settings_pb2
 from allocator.v1.admin_pb2_grpc import AdminServiceStub
+from tests.server.forked import completed
 from tests.server.in_process import asking, running
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -145,8 +146,7 @@ def test_the_example_of_a_criterion_damps_weights(parameters, tasks):
 def test_check_config_runs_the_example(example):
     name = example.stem.replace("_", "-")
     words = ["--set", f"policy.plugins={example}", "--set", f"policy.name={name}"]
-    command = [sys.executable, "-m", "allocator", "check-config", *words]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    done = completed("check-config", *words)
     assert (done.returncode, done.stderr) == (0, "")
 
 

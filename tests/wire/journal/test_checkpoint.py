@@ -1,25 +1,20 @@
 """A sidecar restored from a checkpoint answers like the original."""
 
 import itertools
-import random
 from functools import cache
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allocator.core import AdoptPlan, Allocator, PolicySpec, SetConstraint, SetPolicy, Settings
+from allocator.core import Allocator, PolicySpec, SetConstraint, SetPolicy, Settings
 from allocator.core.checkpoint import CheckpointError, Column, Detached, to_columns
 from allocator.policies import build
 from allocator.v1 import journal_pb2
 from allocator.v1 import session_pb2 as pb
-from allocator.wire import Sidecar, WireError
+from allocator.wire import Sidecar
 from allocator.wire.journal.checkpoint import mark, read_checkpoint, read_mark, write_checkpoint
 from allocator.wire.session.sidecar import Answer
-from laboratory.random_cluster import RandomScenario
-from laboratory.workloads.play import play
-from tests.laboratory.master.auditing import Audited
-from tests.laboratory.master.masters import wire_link
 from tests.wire.dialogue import POLICY, WELCOME, Module, declined
 
 
@@ -43,67 +38,6 @@ def resumed(sidecar: Sidecar) -> Sidecar:
 
 def as_bytes(answers: list[Answer]) -> list[tuple[int, bytes]]:
     return [(number, response.SerializeToString()) for number, response in answers]
-
-
-class Doubled(Sidecar):
-    """A sidecar with a second one, which gets the same messages and is sometimes restored."""
-
-    other: Sidecar | None = None
-    restored = 0
-    random = random.Random(0)
-
-    def open(self) -> int:
-        number = super().open()
-        assert self.other is None or self.other.open() == number
-        return number
-
-    def receive(
-        self,
-        number: int,
-        data: bytes,
-        policy_error: str = "",
-        first_plan: AdoptPlan | None = None,
-    ) -> list[Answer]:
-        answers = super().receive(number, data, policy_error, first_plan)
-        if self.other is not None:
-            assert as_bytes(self.other.receive(number, data)) == as_bytes(answers)
-        if self.random.random() < 0.3:
-            self.restore()
-        return answers
-
-    def close(self, number: int, error: WireError | None = None) -> list[Answer]:
-        answers = super().close(number, error)
-        if self.other is not None:
-            assert as_bytes(self.other.close(number, error)) == as_bytes(answers)
-        return answers
-
-    def restore(self) -> None:
-        if self.other is not None:
-            assert mark(to_columns(self.other.kept())) == mark(to_columns(self.kept()))
-        self.other = resumed(self)
-        assert mark(to_columns(self.other.kept())) == mark(to_columns(self.kept()))
-        self.restored += 1
-
-
-@pytest.mark.parametrize(
-    ("policy", "mode", "cut_every_ms"),
-    [
-        pytest.param("drf", "characterised", 0, marks=pytest.mark.long),
-        ("tsf", "oblivious", 3000),
-    ],
-)
-def test_everything_that_mesos_allows_continues_from_a_checkpoint(policy, mode, cut_every_ms):
-    """Quotas, reservations, filters, exclusions, interrupted sessions: at any moment."""
-    link = wire_link(policy, mode, 5)
-    sidecar = Doubled(lambda kept: Allocator(build, kept), link.allocator.settings, WELCOME)
-    sidecar.random = random.Random(7)
-    link.sidecar = sidecar
-    scenario = RandomScenario(5, duration_ms=10_000)
-    audited = Audited(scenario, link, cut_every_ms=cut_every_ms, until_ms=10_000)
-    record = play(audited, link, tell_demand=True).record
-    assert record.offers > 20
-    assert sidecar.restored > 5
-    assert sidecar.other is not None
 
 
 def test_sessions_in_every_state_continue():

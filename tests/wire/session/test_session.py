@@ -15,7 +15,6 @@ from allocator.core import (
     Kind,
     Outcomes,
     Policy,
-    PolicySpec,
     Release,
     RemoveAgent,
     SessionLimits,
@@ -316,21 +315,3 @@ def test_outcomes_are_counted():
 def test_the_welcome_says_who_answers():
     (answer,) = new_session().receive(MESSAGES["hello"])
     assert answer.welcome == WELCOME
-
-
-def test_a_policy_specification_stays_with_the_sidecar():
-    sidecar = new_sidecar(PolicySpec("tsf"))
-    Module(sidecar).begin()
-    assert sidecar.allocator.settings.policy.name == "tsf"
-
-
-def test_events_read_one_by_one_give_the_same_books():
-    """A run and its events leave the core in the same state."""
-    rows = [Hold(holding(1, 1, 1, cpus=1, mem=2)) for _ in range(10)]
-    together, apart = Module(new_sidecar()).begin(), Module(new_sidecar()).begin()
-    together.batch(*rows)
-    for row in rows:
-        apart.batch(row)
-    states = [module.sidecar.allocator.state for module in (together, apart)]
-    assert (states[0].ledger.books.client_held == states[1].ledger.books.client_held).all()
-    assert states[0].ledger.books.client_held.sum() == 30
