@@ -57,11 +57,11 @@ def test_piped_output_is_one_plain_table(target):
 
 
 def test_a_watched_list_follows_the_sidecar(target):
-    terminal = Terminal(target, "agents", "-w")
+    command = ("agents", "-w", "--target", target, "--interval", "0.2")
+    terminal = Terminal(*command, lines=20, columns=100)
     terminal.read_until("active")
     assert "drained" not in terminal.text
-    drain = [sys.executable, "-m", "allocator", "drain", "set", "agent-1", "--target", target]
-    subprocess.run(drain, check=True)
+    assert completed("drain", "set", "agent-1", "--target", target).returncode == 0
     terminal.read_until("drained")
     terminal.type("q")
     assert terminal.ends() == 0
