@@ -164,18 +164,19 @@ def compute(
     loop_cache.prepare()
     import gang_days_jobs as jobs
     import gang_days_play as playing
+    from forecast_notes import Offered
 
-    notes = playing.Offered()
+    notes = Offered()
 
     def starts_of(window: "Window", way: str) -> Sequence[int | None]:
         if way == "strict":
             return strict(window)
         if way == "planned":
             return gangs.planned(*_queued(window))
-        its = notes if way == "backfill" else playing.Offered()
+        its = notes if way == "backfill" else Offered()
         return playing.play(window, way, its, UNTIL_MS)
 
-    others = playing.Offered()
+    others = Offered()
     for number, window in enumerate(jobs.read(trace, jobs.OTHERS)):
         playing.play(window, "backfill", others, UNTIL_MS)
         note(f"other {number}: {len(others.offered)} forecasts")
