@@ -68,7 +68,7 @@ class Life:
             case 0:
                 step(SetPause(role, role not in settings.pauses))
             case 1:
-                budget = None if role in settings.budgets else {"cpus": 1}
+                budget = None if (role,) in settings.budgets else {"cpus": 1}
                 step(SetBudget(role, budget, "day", hard=chance.random() < 0.5))
             case 2:
                 role, per, cap = chance.choice(CAPS)
@@ -79,7 +79,7 @@ class Life:
                 drained = host not in settings.drains
                 step(SetDrain(host, drained, from_ms if drained else 0))
             case 4:
-                step(SetClaim(role, None if role in settings.claims else {"cpus": 2000}))
+                step(SetClaim(role, None if (role,) in settings.claims else {"cpus": 2000}))
             case 5:
                 step(SetGang(role, "", chance.randint(1, 6)))
 
@@ -247,8 +247,10 @@ def faults(seed: int, monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], Count
     return found, life.met
 
 
-MET = ("granted", "collects", "cap", "cap on counts", "soft budget", "claim", "drain", "plan")
-MET += ("pause",)
+MET = (
+    *("granted", "collects", "cap", "cap on counts", "soft budget", "claim", "drain", "plan"),
+    "pause",
+)
 
 
 @pytest.mark.parametrize("seed", range(4))
