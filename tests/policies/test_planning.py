@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from allocator.core import Plan, PlanningPolicy, PolicySpec
 from allocator.policies import POLICIES, build, warm_plans
-from allocator.policies.plan_guided.groups import alike
+from allocator.policies.plan_guided.sorts import alike
 from allocator.testing import placement, planned, static_snapshot
 from laboratory.papers.kesidis import fluid as kesidis_fluid
 from laboratory.papers.kesidis import per_server_fluid

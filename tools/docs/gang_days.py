@@ -165,7 +165,6 @@ def compute(
     loop_cache.prepare()
     import gang_days_jobs as jobs
     import gang_days_play as playing
-    from forecast_notes import Offered
 
     notes = Offered()
 

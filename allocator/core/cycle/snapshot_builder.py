@@ -75,20 +75,7 @@ class SnapshotBuilder:
         kinds = self._special_kinds(state)
         minimum, minimum_rows = self._minimum(state)
         least = minimum if (minimum_rows[:, 0] < minimum_rows[:, 1]).all() else None
-        # Candidates are ready, and have enough free for some client.
-        rows = _ready(state, wanted)
-        by_kind = state.free_on(rows)
-        specials = with_free(kinds, by_kind)
-        free = _plain(by_kind, plain)
-        agents = _candidates(free, specials, least)
-        if rows is None:
-            agents = agents[state.agents.ready[agents]]
-        if 2 * len(agents) < len(free):  # leave other agents out
-            kept = np.append(0, agents)
-            rows, by_kind = (kept if rows is None else rows[kept]), by_kind[kept]
-            specials = with_free(kinds, by_kind)
-            free = _plain(by_kind, plain)
-            agents = np.arange(1, len(rows))
+        rows, free, specials, agents = _candidates(state, kinds, plain, least, wanted)
         # From here on, an agent's row in the snapshot may differ from its handle.
         handle = np.arange(len(free)) if rows is None else rows
         specials = without_refusers(specials, handle, state.filters.rest_kinds)
@@ -451,7 +438,36 @@ def _ready(state: State, wanted: Ints | None) -> Ints | None:
     return np.append(0, rows[ready & ~agents.drained[rows]])
 
 
-def _candidates(free: Ints, specials: Specials, least: Ints | None) -> Ints:
+def _candidates(
+    state: State, kinds: Specials, plain: Ints, least: Ints | None, wanted: Ints | None
+) -> tuple[Ints | None, Ints, Specials, Ints]:
+    """Find the agents that are ready, and have enough free for some client: a row of `least`.
+
+    Returns the rows of the snapshot as handles (None: all agents), what is free there, and the
+    candidates' numbers among these rows.
+    """
+    rows = _ready(state, wanted)
+    by_kind = state.free_on(rows)
+    specials = with_free(kinds, by_kind)
+    free = _plain(by_kind, plain)
+    agents = _with_enough(free, specials, least)
+    if rows is None:
+        agents = agents[state.agents.ready[agents]]
+    if 2 * len(agents) >= len(free):
+        return rows, free, specials, agents
+    # Leave other agents out.
+    kept = np.append(0, agents)
+    by_kind = by_kind[kept]
+    free = _plain(by_kind, plain)
+    return (
+        kept if rows is None else rows[kept],
+        free,
+        with_free(kinds, by_kind),
+        np.arange(1, len(kept)),
+    )
+
+
+def _with_enough(free: Ints, specials: Specials, least: Ints | None) -> Ints:
     """Return agents with enough for some client: a row of `least`; None: anything."""
     whole = free if not len(specials.row) else free + specials.by_column(free.shape[1])
     # Nothing is free: frequent on a busy master, and cheap to check.
