@@ -305,9 +305,9 @@ class StateStore:
                 wanted = self._saves_wanted
             if content is not None and self._kept < number:
                 self._write_settings(number, *content)
-            asked = self._saves_tried < wanted
-            if closing or asked or time.monotonic() >= due_s:
-                problem = self._save_learnt(always=asked)
+            is_asked = self._saves_tried < wanted
+            if closing or is_asked or time.monotonic() >= due_s:
+                problem = self._save_learnt(always=is_asked)
                 due_s = time.monotonic() + self._save_s
                 with self._changed:
                     self._saves_tried, self._learnt_problem = wanted, problem
