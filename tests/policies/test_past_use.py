@@ -9,7 +9,7 @@ abstract claims that the rule is strategy-proof, gives an incentive to share, an
 Stated and tested here, for one allocation with any commitments c (a level t is reached at which
 some resource is used up, and each served user has ``max over r of held[r] + c[r] = t``):
 
-- Users cannot gain by a lie, nothing more fits, and no user loses when another leaves.
+- A user cannot gain by a lie, nothing more fits, and no user gets less when another one leaves.
 - A user gets its part of the cluster, less its largest commitment; so without past use it has the
   whole sharing incentive: parts with commitments add up to at least 1 on a resource that is used
   up, so t is at least an equal part.

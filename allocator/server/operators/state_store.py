@@ -305,8 +305,9 @@ class StateStore:
                 wanted = self._saves_wanted
             if content is not None and self._kept < number:
                 self._write_settings(number, *content)
-            if closing or self._saves_tried < wanted or time.monotonic() >= due_s:
-                problem = self._save_learnt()
+            is_asked = self._saves_tried < wanted
+            if closing or is_asked or time.monotonic() >= due_s:
+                problem = self._save_learnt(always=is_asked)
                 due_s = time.monotonic() + self._save_s
                 with self._changed:
                     self._saves_tried, self._learnt_problem = wanted, problem
@@ -324,8 +325,11 @@ class StateStore:
             self._kept = number if written else self._kept
             self._changed.notify_all()
 
-    def _save_learnt(self) -> str:
-        """Save what was learnt; return why it is not saved, or nothing."""
+    def _save_learnt(self, *, always: bool) -> str:
+        """Save what was learnt; return why it is not saved, or nothing.
+
+        `always`: even if nothing was learnt by this process; the file may be of an earlier one.
+        """
         asked = self._learnt()
         try:
             learnt = asked.result(self._answer_s)
@@ -333,7 +337,7 @@ class StateStore:
             asked.cancel()
             return "the core is busy"  # Try again the next time.
         before = self._saved.content if self._saved else NOTHING_LEARNT
-        if learnt.content != before:
+        if always or learnt.content != before:
             if not self._write(LEARNT, write_learnt(learnt, _now_ms())):
                 return self.problem
             self._saved = learnt
