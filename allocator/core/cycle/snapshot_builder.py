@@ -119,9 +119,7 @@ class SnapshotBuilder:
             counts=counts,
         )
         snapshot = snapshot if counts is None else barred(snapshot, counts.under_full())
-        if snapshot.gangs is not None:
-            snapshot = replace(snapshot, gangs=_to_place(state, snapshot, whole=wanted is None))
-        return frozen(_first_served(snapshot, state.clients.waited, state.settings.patience_cycles))
+        return frozen(_first_served(state, _to_place(state, snapshot, whole=wanted is None)))
 
     def problem(self, state: State, *, about_holders: bool) -> PlanProblem:
         """Copy the problem of a plan: the clients to serve and, if requested, all holders."""
@@ -347,15 +345,16 @@ def _frozen_part(part: Any) -> Any:  # noqa: ANN401 - arrays, tuples of them, an
     return part
 
 
-def _to_place(state: State, snapshot: Snapshot, *, whole: bool) -> Gangs | None:
-    """Return the gangs without those of one task that have room for it; None: no gang is left.
+def _to_place(state: State, snapshot: Snapshot, *, whole: bool) -> Snapshot:
+    """Return the snapshot without the gangs of one task that have room for it.
 
     Clients without a gang are served as usual. So are clients with a gang of one task that does not
     collect, in a cycle over some agents, and if many others have waited longer. Clients that are
     served with all that is free have their gangs always, because agents may be too small.
     """
     gangs, clients = snapshot.gangs, state.clients
-    assert gangs is not None
+    if gangs is None:
+        return snapshot
     every = clients.gangs.items()
     single = [row for row, tasks in every if tasks == 1 and row not in clients.unlike]
     usual = np.setdiff1d(np.intersect1d(np.array(single, np.int64), gangs.client), gangs.collects)
@@ -366,8 +365,9 @@ def _to_place(state: State, snapshot: Snapshot, *, whole: bool) -> Gangs | None:
         usual = np.setdiff1d(usual, [each for each in late if not has_room(snapshot, each)])
     kept = ~np.isin(gangs.client, usual)
     if not kept.any():
-        return None
-    return gangs._replace(client=gangs.client[kept], tasks=gangs.tasks[kept])
+        return replace(snapshot, gangs=None)
+    its = gangs._replace(client=gangs.client[kept], tasks=gangs.tasks[kept])
+    return replace(snapshot, gangs=its)
 
 
 def _over_budget(state: State, tree_shape: Shape) -> Bools | None:
@@ -388,7 +388,7 @@ def _overdue(state: State) -> Bools:
     return overdue & ~state.over_budget(hard=False) if state.memory.budgets.over else overdue
 
 
-def _first_served(snapshot: Snapshot, waited: Ints, patience: int) -> Snapshot:
+def _first_served(state: State, snapshot: Snapshot) -> Snapshot:
     """Restrict overdue clients to those that some agent can serve.
 
     Overdue clients are served in the policy's order, which could skip the same client every time if
@@ -401,7 +401,8 @@ def _first_served(snapshot: Snapshot, waited: Ints, patience: int) -> Snapshot:
         return snapshot
     overdue = np.zeros_like(snapshot.overdue)
     rows = rows[servable(snapshot, rows)]
-    late = rows[waited[rows] >= patience + len(rows)]
+    patience = state.settings.patience_cycles + len(rows)
+    late = rows[state.clients.waited[rows] >= patience]
     overdue[late if len(late) else rows] = True
     return replace(snapshot, overdue=overdue)
 
