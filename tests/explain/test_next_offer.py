@@ -22,8 +22,8 @@ def late_part(seeds: range, cycles: int) -> float:
     results = sum((Counter(asdict(each)) for each in lives), Counter[str]())
     made = sum(results[each] for each in ("early", "held", "late"))
     assert made > 15 * len(seeds)
-    # Those before the median: about half; more, because most waits are few cycles.
-    assert 0.4 <= results["early"] / made <= 0.75
+    # Those before the median: about half.
+    assert 0.4 <= results["early"] / made <= 0.65
     return results["late"] / made
 
 
