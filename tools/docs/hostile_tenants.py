@@ -63,10 +63,10 @@ This test has agents with 20 attributes each. In each cycle all agents are offer
 framework, which returns them. The table shows the core's processor time minus that of the same
 cycles without hostile tenants, the longest time between two offers to the honest framework (in
 processor time of the core), and the growth of the peak memory. The observer needs the same memory
-again. Each cell has the figure with {fewer} agents, and then with {more}. With more agents, cycles
-take longer, and more memory is needed for pairs of an agent with a client that it excludes, or with
-a kind. Measured on busy cores, in one process each: with {fewer} agents on 27 November 2026, with
-{more}, and all of `is-planned-for`, on 29 November 2026.
+again. Each cell has the figure with {fewer} agents, and then with {more}; a dash means that it was
+not measured. With more agents, cycles take longer, and more memory is needed for pairs of an agent
+with a client that it excludes, or with a kind. Measured on busy cores, in one process each: with
+{fewer} agents on 27 November 2026, with {more}, and all of `is-planned-for`, on 29 November 2026.
 
 `python -m tests.hostile.at_scale` makes these measurements.
 """
@@ -126,8 +126,8 @@ def _at_scale() -> Iterator[str]:
     yield "| scenario | | core s | wait s | MiB |"
     yield "|---|---|---|---|---|"
     for name, does in kept["does"].items():
-        pairs = zip(kept["cost"][fewer][name], kept["cost"][more][name], strict=True)
-        cells = " | ".join(f"{few} → {many}" for few, many in pairs)
+        rows = (kept["cost"][agents].get(name, [NOTHING] * 3) for agents in (fewer, more))
+        cells = " | ".join(f"{few} → {many}" for few, many in zip(*rows, strict=True))
         yield f"| `{name}` | {_cell(does)} | {cells} |"
 
 
