@@ -5,7 +5,7 @@ count for shares: operators change all of them at any moment, and reset averages
 visit the books after each record.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from random import Random
 from typing import Any
@@ -79,9 +79,9 @@ class Integrals:
                 if event.concerns(role, ""):
                     del held[role, resource]
 
-    def averages(self) -> Counter[Any]:
+    def averages(self) -> dict[Any, float]:
         """By the definition: the integral over each slot, times the slot's weight."""
-        last, found = self.elapsed_ms // SLOT_MS, Counter[Any]()
+        last, found = self.elapsed_ms // SLOT_MS, defaultdict[Any, float](float)
         for begin_ms, span_ms, held in self.pieces:
             end_ms = begin_ms + span_ms
             weight = 0.0
@@ -91,7 +91,7 @@ class Integrals:
             for key, amount in held.items():
                 found[key] += amount * weight
         whole = SLOT_MS * DECAY / (1 - DECAY) + self.elapsed_ms % SLOT_MS
-        return Counter({key: amount / whole for key, amount in found.items()})
+        return {key: amount / whole for key, amount in found.items()}
 
 
 class RuledLife(Meddled, Life):
@@ -157,7 +157,7 @@ def test_all_time_is_accounted_for_under_every_rule(seed):
     compare(life.twin, life.kept.hours())
     assert life.again.hours() == life.kept.hours()
     state = life.allocator.state
-    found = Counter[Any]()
+    found = defaultdict[Any, float](float)
     for (role, _), amounts in usage_of(state).items():
         for resource, amount in amounts.items():
             if resource != AGENTS:
@@ -165,7 +165,8 @@ def test_all_time_is_accounted_for_under_every_rule(seed):
     expected = life.integrals.averages()
     for key in {*found, *expected}:
         if key[1] in {"cpus", "mem"}:
-            assert found[key] == pytest.approx(expected[key], rel=1e-6, abs=2), key
+            average = pytest.approx(expected.get(key, 0.0), rel=1e-6, abs=2)
+            assert found.get(key, 0.0) == average, key
     for role, spent in life.integrals.spent.items():
         its = state.memory.budgets.spent[role]
         assert its.used.get("cpus", 0) == spent["cpus"], role

@@ -312,10 +312,11 @@ def compute() -> None:
         large.append({"jobs_alone": alone, "in_a_row": next_of_first - alone, "then": then})
     for each in small:
         each["shares"] = [round(share, 4) for share in each["shares"]]
-    found = {"small": small, "large": large, "tree": play_tree()[:TREE_JOBS]}
+    tree = play_tree()[:TREE_JOBS]
+    found = {"small": small, "large": large, "tree": tree}
     KEPT.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
     draw_shares(small)
-    draw_turns(large, found["tree"])
+    draw_turns(large, tree)
 
 
 def draw_shares(rows: Sequence[dict[str, Any]]) -> None:
