@@ -20,7 +20,7 @@ class Terminal:
         self._master, self._side = pty.openpty()
         fcntl.ioctl(self._side, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
         self.before = termios.tcgetattr(self._side)
-        environment = {**os.environ, "TERM": "xterm"}
+        environment = {**os.environ, "TERM": "xterm", "COLUMNS": "", "LINES": ""}
         self.process = Forked(words, environment, stdin=self._side, stdout=self._side)
         self.text = ""
 

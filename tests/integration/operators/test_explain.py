@@ -17,6 +17,7 @@ from laboratory.links.stream import StreamLink
 from laboratory.workloads.play import Played, play
 from laboratory.workloads.spark_experiment import experiment
 from tests.plain_loops import plain_sidecar
+from tests.server.sidecar_process import await_true
 
 Command = Callable[..., Result]
 
@@ -179,6 +180,7 @@ def given_in(answer: dict) -> list[dict]:
     ],
 )
 def test_an_unknown_framework_is_an_error(command, words, message):
+    await_true(lambda: "session          none" in command("status").stdout)
     done = command("explain", *words)
     assert done.exit_code == 4
     assert done.stderr.startswith(f"error: {message}")

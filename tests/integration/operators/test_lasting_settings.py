@@ -14,7 +14,7 @@ from allocator.core import AddFramework, FrameworkInfo, Release, RemoveFramework
 from allocator.server.operators.state_store import VERSION
 from allocator.v1 import session_pb2
 from tests.integration.sessions.two_frameworks import CLUSTER
-from tests.server.sidecar_process import GrpcModule, SidecarProcess
+from tests.server.sidecar_process import GrpcModule, SidecarProcess, await_true
 from tests.world.rows import holdings
 
 NO_FRAMEWORKS = tuple(each for each in CLUSTER if not isinstance(each, AddFramework))
@@ -236,7 +236,7 @@ def test_a_directory_that_cannot_be_written_any_more_is_said_and_the_change_is_i
         assert done.stderr.startswith("warning: the change is in force but not saved: ")
         assert "note:" not in done.stdout
         assert len(ask(process, "demand", "list")["demands"]) == 1
-        assert "NOT SAVED" in command(process, "status").stdout
+        await_true(lambda: "NOT SAVED" in command(process, "status").stdout)
         process.await_said("operators' settings cannot be saved")
         (directory / "settings.json.new").rmdir()
         assert ask(process, "demand", "set", "cpus:2", "--role", "eng")["change"]["lasts"]
