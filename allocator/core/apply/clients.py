@@ -223,6 +223,8 @@ def _take_gang(state: State, client: int, tasks: int, unlike: Requested) -> None
     if not tasks:
         clients.forget_gang(client)
         return
+    if clients.gangs.get(client) != tasks:
+        clients.too_large.discard(client)  # until its next turn
     clients.gangs[client] = tasks
     if clients.unlike.get(client, ()) == unlike:
         return
