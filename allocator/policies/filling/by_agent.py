@@ -3,7 +3,8 @@
 The search for a client descends from the root. At each node it takes the child with the smallest
 key (score, turn, number) among those with a client below that the agent can serve. Usually that is
 the child with the smallest key of all. Otherwise the next ones are tried in order, and finally all.
-Clients that few agents can serve are parked: they take no part until such an agent is visited.
+Clients that few agents can serve are parked: they are compared with the others only on the agents
+that may be able to serve them.
 """
 
 from collections.abc import Callable
@@ -101,23 +102,25 @@ def _choose(scene: Scene, effort: Effort, visit: Visit, agent: int) -> int:
 @hot
 def _look_for(scene: Scene, effort: Effort, visit: Visit, agent: int) -> int:
     """Return the leaf that the agent serves next; -1: it can serve none."""
-    examined = visit.parked_count[0] > 0
+    parked, examined = 0, visit.parked_count[0] > 0
     if examined:
         if not prefilter.look_at(scene, visit.hopes, agent):
             return NOBODY
-        visits.unpark(scene, visit, agent)
+        parked = visits.list_parked(scene, visit, agent)
+    leaf = _UNDECIDED
     if scene.rule.shared:
         leaf = _try_in_order(scene, visit, agent, effort.tries, examined)
-        if leaf != _UNDECIDED:
-            return leaf
     else:
         # Try only the best leaf; another try would score every family again.
-        leaf = visits.descend(scene, visit, agent)
-        if leaf < 0 or offers.can_serve(scene, visit.offerable[0], leaf, agent):
-            return leaf
-        if not examined and not prefilter.look_at(scene, visit.hopes, agent):
-            return NOBODY
-        visits.park(scene, visit, leaf, agent)
+        best = visits.descend(scene, visit, agent)
+        if best < 0 or offers.can_serve(scene, visit.offerable[0], best, agent):
+            leaf = best
+        elif not examined and not prefilter.look_at(scene, visit.hopes, agent):
+            leaf = NOBODY
+        else:
+            visits.park(scene, visit, best, agent)
+    if leaf != _UNDECIDED:
+        return visits.best_with_listed(scene, visit, parked, leaf, agent) if parked else leaf
     return visits.best_of_all(scene, visit, agent)
 
 

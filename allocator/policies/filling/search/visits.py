@@ -16,6 +16,9 @@ from allocator.policies.filling.search.prefilter import Hopes
 NOBODY = -1
 _LAST = np.iinfo(np.int64).max
 
+_LISTED_MAX = 64
+"""Maximum number of parked leaves that are compared beside the competition on one agent."""
+
 
 class Visit(NamedTuple):
     """The state of a visit to an agent; the arrays are reused for every visit.
@@ -139,8 +142,13 @@ def join(scene: Scene, visit: Visit, place: int) -> None:
 def stand_back(scene: Scene, visit: Visit, leaf: int) -> None:
     """Take a leaf out of the competition for the rest of the stage."""
     client = scene.places.client[leaf]
-    visit.client[client >> 6] &= ~_bit(client)
-    leave(scene, visit, leaf)
+    word, bit = client >> 6, _bit(client)
+    visit.client[word] &= ~bit
+    if visit.parked[word] & bit == prefilter.NO_BITS:
+        leave(scene, visit, leaf)
+        return
+    visit.parked[word] &= ~bit
+    visit.parked_count[0] -= 1
 
 
 @compiled
@@ -162,23 +170,50 @@ def park(scene: Scene, visit: Visit, leaf: int, agent: int) -> bool:
 
 
 @compiled
-def unpark(scene: Scene, visit: Visit, agent: int) -> None:
-    """Return the parked leaves that the agent, which was examined, may be able to serve."""
+def list_parked(scene: Scene, visit: Visit, agent: int) -> int:
+    """List the parked leaves that the agent, which was examined, may be able to serve.
+
+    If there are many, they return to the competition instead. Returns the number of listed ones.
+    """
+    count = 0
     for word in range(len(visit.parked)):
-        if visit.parked[word] == prefilter.NO_BITS:
-            continue
-        bits = prefilter.of_word(scene, visit.hopes, agent, word, visit.parked[word])
-        visit.parked[word] &= ~bits
+        bits = visit.parked[word]
+        if bits != prefilter.NO_BITS:
+            bits = prefilter.of_word(scene, visit.hopes, agent, word, bits)
         while bits != prefilter.NO_BITS:
-            join(scene, visit, scene.places.of_client[(word << 6) + needs.lowest_bit(bits)])
+            visit.listed[count] = scene.places.of_client[(word << 6) + needs.lowest_bit(bits)]
             bits &= bits - np.uint64(1)
-            visit.parked_count[0] -= 1
+            count += 1
+    if count <= _LISTED_MAX:
+        return count
+    for i in range(count):
+        client = scene.places.client[visit.listed[i]]
+        visit.parked[client >> 6] &= ~_bit(client)
+        join(scene, visit, visit.listed[i])
+    visit.parked_count[0] -= count
+    return 0
+
+
+@compiled
+def best_with_listed(scene: Scene, visit: Visit, count: int, leaf: int, agent: int) -> int:
+    """Return the best of the listed leaves that the agent can serve and one other leaf, or -1.
+
+    `leaf`: the best of the competing leaves that the agent can serve; -1: there is none.
+    """
+    if leaf >= 0:
+        visit.listed[count] = leaf
+        count += 1
+    return _best_of_listed(scene, visit, count, agent)
 
 
 @compiled
 def best_of_all(scene: Scene, visit: Visit, agent: int) -> int:
     """Return the first client in order that the agent can serve; -1: none."""
-    count = _list_hopeful(scene, visit, agent)
+    return _best_of_listed(scene, visit, _list_hopeful(scene, visit, agent), agent)
+
+
+@compiled
+def _best_of_listed(scene: Scene, visit: Visit, count: int, agent: int) -> int:
     # Listed clients can usually be served. So test the first one, and all only if that fails.
     leaf = _first(scene, visit, count, agent)
     if leaf < 0 or offers.can_serve(scene, visit.offerable[0], leaf, agent):
