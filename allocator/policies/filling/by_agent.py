@@ -102,6 +102,7 @@ def _choose(scene: Scene, effort: Effort, visit: Visit, agent: int) -> int:
 @hot
 def _look_for(scene: Scene, effort: Effort, visit: Visit, agent: int) -> int:
     """Return the leaf that the agent serves next; -1: it can serve none."""
+    visit.visits[0] += 1
     parked, examined = 0, visit.parked_count[0] > 0
     if examined:
         if not prefilter.look_at(scene, visit.hopes, agent):

@@ -16,8 +16,8 @@ from allocator.policies.filling.search.prefilter import Hopes
 NOBODY = -1
 _LAST = np.iinfo(np.int64).max
 
-_LISTED_MAX = 64
-"""Maximum number of parked leaves that are compared beside the competition on one agent."""
+_RARE = 16
+"""Agents that may serve a parked leaf are frequent if one is visited within this many visits."""
 
 
 class Visit(NamedTuple):
@@ -28,6 +28,8 @@ class Visit(NamedTuple):
     `client` (W,): bits of the clients that take part in this stage.
     `parked` (W,), `parked_count` (1,): bits of those whose leaves are out until an agent may be
         able to serve them, and their number.
+    `visits` (1,): number of visits.
+    `since` (P,): the visit in which the leaf was parked, or was last listed.
     `offerable` (1,): whether all free plain resources together make an offer.
     `passed_over` (P,): places that are out only during the visit.
     `hopes`: buffers for the quick test of all clients.
@@ -41,6 +43,8 @@ class Visit(NamedTuple):
     client: BitWords
     parked: BitWords
     parked_count: Ints
+    visits: Ints
+    since: Ints
     offerable: Bools
     passed_over: Ints
     hopes: Hopes
@@ -62,6 +66,8 @@ def begin(scene: Scene) -> Visit:
         np.zeros(words, np.uint64),
         np.zeros(words, np.uint64),
         np.zeros(1, np.int64),
+        np.zeros(1, np.int64),
+        np.zeros(count, np.int64),
         np.zeros(1, np.bool_),
         np.zeros(count, np.int64),
         prefilter.begin(scene),
@@ -165,6 +171,7 @@ def park(scene: Scene, visit: Visit, leaf: int, agent: int) -> bool:
         return False
     visit.parked[client >> 6] |= bit
     visit.parked_count[0] += 1
+    visit.since[leaf] = visit.visits[0]
     leave(scene, visit, leaf)
     return True
 
@@ -173,7 +180,8 @@ def park(scene: Scene, visit: Visit, leaf: int, agent: int) -> bool:
 def list_parked(scene: Scene, visit: Visit, agent: int) -> int:
     """List the parked leaves that the agent, which was examined, may be able to serve.
 
-    If there are many, they return to the competition instead. Returns the number of listed ones.
+    Those for which such agents are frequent return to the competition instead. Returns the number
+    of listed leaves.
     """
     count = 0
     for word in range(len(visit.parked)):
@@ -181,17 +189,17 @@ def list_parked(scene: Scene, visit: Visit, agent: int) -> int:
         if bits != prefilter.NO_BITS:
             bits = prefilter.of_word(scene, visit.hopes, agent, word, bits)
         while bits != prefilter.NO_BITS:
-            visit.listed[count] = scene.places.of_client[(word << 6) + needs.lowest_bit(bits)]
+            leaf = scene.places.of_client[(word << 6) + needs.lowest_bit(bits)]
+            if visit.visits[0] - visit.since[leaf] < _RARE:
+                visit.parked[word] &= ~(bits & (~bits + np.uint64(1)))
+                visit.parked_count[0] -= 1
+                join(scene, visit, leaf)
+            else:
+                visit.since[leaf] = visit.visits[0]
+                visit.listed[count] = leaf
+                count += 1
             bits &= bits - np.uint64(1)
-            count += 1
-    if count <= _LISTED_MAX:
-        return count
-    for i in range(count):
-        client = scene.places.client[visit.listed[i]]
-        visit.parked[client >> 6] &= ~_bit(client)
-        join(scene, visit, visit.listed[i])
-    visit.parked_count[0] -= count
-    return 0
+    return count
 
 
 @compiled
