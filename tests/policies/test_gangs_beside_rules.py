@@ -196,7 +196,10 @@ def kept(life: Life, seen: Seen) -> list[int]:
 
 
 def taken(life: Life, seen: Seen) -> list[int]:
-    """Agents where others are granted what a gang keeps, and that it does not lend."""
+    """Agents where others are granted what a gang keeps, and that it does not lend.
+
+    Agents with special resources are left out: a gang may keep these instead of plain ones.
+    """
     its, grants, found = seen.snapshot.gangs, seen.grants, list[int]()
     if its is None or seen.snapshot.bounds.required.any():
         return []
@@ -207,7 +210,8 @@ def taken(life: Life, seen: Seen) -> list[int]:
     for client in its.collects.tolist():
         agents, wanted = gangs.kept_for(snapshot, client)
         for agent, amount in zip(agents.tolist(), wanted, strict=True):
-            if int(snapshot.handle[agent]) in collecting[client].lent:
+            special = snapshot.specials.start[agent] < snapshot.specials.start[agent + 1]
+            if special or int(snapshot.handle[agent]) in collecting[client].lent:
                 continue
             if (rest.free[agent] < np.minimum(amount, snapshot.free[agent])).any():
                 found.append(agent)

@@ -154,7 +154,12 @@ class SnapshotBuilder:
         """Return the plan in force; equal values are returned as the same arrays as before."""
         if state.plan is None:
             return None
-        plan, steady = shown(state.plan, handle, len(state.clients.framework), words), self._steady
+        clients, columns, steady = (
+            len(state.clients.framework),
+            len(state.space.names),
+            self._steady,
+        )
+        plan = shown(state.plan, handle, clients, words, columns)
         held, agents_held = held_by_group(state, state.plan, handle)
         return Plan(
             steady("plan_target", plan.target),

@@ -114,20 +114,29 @@ def forget_agent(state: State, agent: int) -> None:
         state.plan = _without(state.plan, [], [agent])
 
 
-def shown(plan: Plan, handle: Ints, clients: int, words: int) -> Plan:
-    """Convert a plan to the agents' rows and the number of clients of a snapshot."""
+def shown(plan: Plan, handle: Ints, clients: int, words: int, columns: int) -> Plan:
+    """Convert a plan to the agents' rows, and the numbers of clients and columns, of a snapshot."""
     target = np.zeros(clients)
     count = min(clients, len(plan.target))
     target[:count] = plan.target[:count]
     known = handle < len(plan.group)
     group = np.where(known, plan.group[np.where(known, handle, 0)] if len(plan.group) else -1, -1)
-    allowed = np.zeros((len(plan.allowed), words), np.uint64)
-    count = min(words, plan.allowed.shape[1])
-    allowed[:, :count] = plan.allowed[:, :count]
-    part = np.zeros((len(plan.part), clients))
-    count = min(clients, plan.part.shape[1])
-    part[:, :count] = plan.part[:, :count]
-    return Plan(target, group, read_only(allowed), plan.price, part)
+    # Resources that the plan does not know have no price.
+    return Plan(
+        target,
+        group,
+        read_only(_of_width(plan.allowed, words)),
+        read_only(_of_width(plan.price, columns)),
+        _of_width(plan.part, clients),
+    )
+
+
+def _of_width(table: np.ndarray, columns: int) -> np.ndarray:
+    """Return the first columns of a table, (n, columns); zeros for those that it lacks."""
+    found = np.zeros((len(table), columns), table.dtype)
+    count = min(columns, table.shape[1])
+    found[:, :count] = table[:, :count]
+    return found
 
 
 def held_by_group(state: State, plan: Plan, handle: Ints) -> tuple[Ints, Ints]:

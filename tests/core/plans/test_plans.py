@@ -7,11 +7,14 @@ import pytest
 
 from allocator.core import (
     UNBOUNDED,
+    AddAgent,
     AdoptPlan,
     AgentInfo,
     Allocator,
+    Define,
     EventError,
     FrameworkInfo,
+    Kind,
     Plan,
     PolicySpec,
     RemoveAgent,
@@ -55,6 +58,16 @@ def test_a_cycle_goes_by_the_plan_that_was_adopted() -> None:
         (2, 1),
         (3, 2),
     ]
+
+
+@pytest.mark.parametrize("policy", ["cmmf", "pf-exact", "quincy"])
+def test_a_plan_holds_although_a_resource_is_new(policy: str) -> None:
+    made = session(policy)
+    made.allocator.step(planned(made))
+    made.allocator.step(Define({7: Kind("gpus")}))
+    made.allocator.step(AddAgent(4, AgentInfo("agent-4"), {CPUS: 4000, MEM: 4000, 7: 1000}))
+    assert made.cycle(1000)
+    assert not made.allocator.last_cycle.policy_error
 
 
 def test_a_problem_is_a_copy() -> None:
