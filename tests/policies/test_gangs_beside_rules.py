@@ -304,7 +304,7 @@ def first_left_out(patch: pytest.MonkeyPatch) -> None:
     [
         (never_placed, 0, idle),
         (first_left_out, 0, parts),
-        (nothing_kept, 3, taken),
+        (nothing_kept, 17, taken),
         pytest.param(rules_ignored, 15, kept, marks=pytest.mark.long),
     ],
 )
