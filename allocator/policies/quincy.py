@@ -268,7 +268,7 @@ class _Attributes:
     def wish(self, label: str) -> tuple[Bools, Bools]:
         """Return the agents (A,) that a label prefers, and also those in the same racks.
 
-        None if it is malformed, because frameworks write it.
+        A malformed label, which a framework may write, prefers no agents.
         """
         mine = self._there.copy()
         try:

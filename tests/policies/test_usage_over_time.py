@@ -157,6 +157,11 @@ def test_forgetting_what_is_unknown_is_refused_and_changes_nothing(event, field)
         cluster(half_life_s=0).allocator.step(ForgetUsage())
 
 
+def test_forgetting_everything_is_refused_if_there_is_nothing():
+    with pytest.raises(EventError, match="no client has past use yet"):
+        cluster().allocator.step(ForgetUsage())
+
+
 def test_a_role_is_forgotten_with_the_roles_below_it_only():
     event = ForgetUsage("eng")
     roles = ["eng", "eng/ads", "eng/ads/x", "engine", "ops/eng", "ops"]

@@ -138,11 +138,16 @@ def lived(seed: int, *, duration_ms: int = LIFE_MS) -> Life:
     link = wire_link("drf", "characterised", seed)
     settings = Settings(policy=PolicySpec("drf", mode="characterised"), seed=seed)
     life = Life(seed, settings)
+    live(life, link, seed, duration_ms)
+    return life
+
+
+def live(life, link, seed, duration_ms):
+    """Play a random cluster with this sidecar, whose sessions are cut."""
     link.sidecar = life
     scenario = RandomScenario(seed, duration_ms=duration_ms, event_ms=100)
     audited = Audited(scenario, link, cut_every_ms=2_000, until_ms=duration_ms)
     play(audited, link, tell_demand=True)
-    return life
 
 
 RICH = 1

@@ -24,12 +24,9 @@ from allocator.core import (
 )
 from allocator.core.demand.usage_memory import DECAY, SLOTS
 from allocator.wire import OperatorEvent
-from laboratory.random_cluster import RandomScenario
-from laboratory.workloads.play import play
-from tests.laboratory.master.auditing import Audited
 from tests.laboratory.master.masters import wire_link
 from tests.tiers import EVERYTHING, some
-from tests.usage.test_account import Life
+from tests.usage.test_account import Life, live
 from tests.usage.twin import compare, look
 from tests.wire.journal.following import Meddled
 
@@ -140,10 +137,7 @@ def lived(seed: int) -> RuledLife:
     settings.put(SetBudget("a", {"cpus": 5}, "day"))
     link = wire_link(spec.name, spec.mode, seed)
     life = RuledLife(seed, settings)
-    link.sidecar = life
-    scenario = RandomScenario(seed, duration_ms=LIFE_MS, event_ms=100)
-    audited = Audited(scenario, link, cut_every_ms=2_000, until_ms=LIFE_MS)
-    play(audited, link, tell_demand=True)
+    live(life, link, seed, LIFE_MS)
     return life
 
 

@@ -5,11 +5,13 @@ from functools import partial
 
 from forecasts import Judged
 
+from allocator.core import Options
 from allocator.explain import Calibration, NextOffer, Picture, next_offer
 from laboratory.frameworks.base import Offer
 from laboratory.frameworks.batch import BatchJob
 from laboratory.links.base import DirectLink
-from laboratory.workloads.scenario import JobStage
+from laboratory.workloads import play as playing
+from laboratory.workloads.scenario import JobStage, Scenario
 
 
 class Offered:
@@ -58,6 +60,20 @@ class Noted(BatchJob):
     def offered(self, offers: list[Offer]) -> None:
         self.notes.comes(self, self._master.event_heap.now_ms)
         super().offered(offers)
+
+
+def play_all(scenario: Scenario, link: DirectLink, interval_ms: int, until_ms: int) -> None:
+    """Play a workload to a time; the master's books must agree with the sidecar's."""
+    played = playing.play(
+        scenario,
+        link,
+        tell_demand=True,
+        options=Options(allocation_interval_ms=interval_ms),
+        until_ms=until_ms,
+        to_end=False,
+        sample_ms=until_ms,
+    )
+    assert not played.record.defects, played.record.defects
 
 
 def look(stage: JobStage, link: DirectLink, notes: Offered, every_ms: int, most: int) -> None:

@@ -2,17 +2,16 @@
 
 from functools import partial
 
-from forecast_notes import Noted, Offered, look
+from forecast_notes import Noted, Offered, look, play_all
 from gang_days_jobs import Job, Window
 
-from allocator.core import GANG_LABEL, Options, PolicySpec, Settings
+from allocator.core import GANG_LABEL, PolicySpec, Settings
 from allocator.policies import build
 from laboratory.frameworks.base import Identity
 from laboratory.frameworks.batch import Manner, Work
 from laboratory.links.base import DirectLink
 from laboratory.master.gates import GPU_CAPABILITY
 from laboratory.resources import AgentSpec
-from laboratory.workloads import play as playing
 from laboratory.workloads.scenario import JobStage
 
 COLLECT_S = 3600
@@ -83,15 +82,6 @@ def play(window: Window, way: str, notes: Offered, until_ms: int) -> list[int | 
         settings.priors_max = 0
     link = DirectLink(build, settings)
     days = _Days(window, link, stated=way != "hoarding", notes=notes)
-    played = playing.play(
-        days,
-        link,
-        tell_demand=True,
-        options=Options(allocation_interval_ms=INTERVAL_MS),
-        until_ms=until_ms,
-        to_end=False,
-        sample_ms=until_ms,
-    )
-    assert not played.record.defects, played.record.defects
+    play_all(days, link, INTERVAL_MS, until_ms)
     notes.end(until_ms)
     return days.starts_ms

@@ -12,13 +12,12 @@ from functools import partial
 from pathlib import Path
 
 import forecasts
-from forecast_notes import Noted, Offered, look
+from forecast_notes import Noted, Offered, look, play_all
 
-from allocator.core import Options, PolicySpec, Settings
+from allocator.core import PolicySpec, Settings
 from allocator.policies import build
 from laboratory.frameworks.batch import Manner, Work
 from laboratory.links.base import DirectLink
-from laboratory.workloads import play as playing
 from laboratory.workloads.scenario import JobStage
 from laboratory.workloads.traces import Arrival, Replay, SwimJob, read_swim, swim
 
@@ -71,16 +70,7 @@ def play(jobs: Sequence[SwimJob], seed: int = 0) -> Offered:
     """Play the jobs of a day, and forecast next offers."""
     notes, settings = Offered(), Settings(PolicySpec("drf", mode="characterised"))
     link = DirectLink(build, settings)
-    played = playing.play(
-        _Day(swim(jobs, AGENTS, seed), link, notes),
-        link,
-        tell_demand=True,
-        options=Options(allocation_interval_ms=INTERVAL_MS),
-        until_ms=UNTIL_MS,
-        to_end=False,
-        sample_ms=UNTIL_MS,
-    )
-    assert not played.record.defects, played.record.defects
+    play_all(_Day(swim(jobs, AGENTS, seed), link, notes), link, INTERVAL_MS, UNTIL_MS)
     return notes
 
 

@@ -14,6 +14,9 @@ AGENTS = ""
 """The name under which the number of agents is stored, beside the names of resources."""
 
 
+NO_USE = "no client has past use yet"
+
+
 @dataclass(frozen=True, slots=True)
 class ForgetUsage:
     """Reset averages to zero; an operator's command, not a setting.
@@ -41,7 +44,8 @@ def forget(state: State, event: ForgetUsage) -> None:
     gone = [key for key in memory.absent if event.concerns(*key)]
     if not rows and not gone:
         field = "framework_id" if event.framework_id else "role"
-        message = f"{quoted(getattr(event, field))} has no past use; check its spelling"
+        name = getattr(event, field)
+        message = f"{quoted(name)} has no past use; check its spelling" if name else NO_USE
         raise EventError("value", field, message)
     clients.used[rows] = 0
     clients.used_agents[rows] = 0

@@ -21,8 +21,8 @@ from allocator.core.filters.coverage import covering
 from allocator.core.numba.array_structures import (
     bits,
     clear_bits,
-    contains,
     distinct,
+    is_in,
     pack,
     pair,
     read_only,
@@ -271,7 +271,7 @@ def after(snapshot: Snapshot, given: Sequence[Grants]) -> Snapshot:
 def _with_earlier(snapshot: Snapshot, grants: Grants) -> Snapshot:
     new, before = snapshot.new_pairs(grants), snapshot.earlier
     if before is not None:
-        new = new[~contains(np.sort(before.pair), new)]
+        new = new[~is_in(before.pair, new)]
         grants = joined(snapshot, [before, grants])
     more = np.bincount(new & (2**32 - 1), minlength=len(snapshot.agents_held))
     agents_held: Ints | Floats = snapshot.agents_held + more
@@ -311,7 +311,7 @@ def _with_more_covered(snapshot: Snapshot, agents: Ints) -> Snapshot:
     agent, client = covering(snapshot, agents, snapshot.characterised, FILTERS_MAX)
     more = ~bits(filters.covered, agent, client)
     if snapshot.earlier is not None:  # filters do not bar what joins an offer
-        more &= ~contains(np.sort(snapshot.earlier.pair), pair(agent, client))
+        more &= ~is_in(snapshot.earlier.pair, pair(agent, client))
     if not more.any():
         return snapshot
     covered = filters.covered.copy()

@@ -154,12 +154,8 @@ class SnapshotBuilder:
         """Return the plan in force; equal values are returned as the same arrays as before."""
         if state.plan is None:
             return None
-        clients, columns, steady = (
-            len(state.clients.framework),
-            len(state.space.names),
-            self._steady,
-        )
-        plan = shown(state.plan, handle, clients, words, columns)
+        steady, clients = self._steady, len(state.clients.framework)
+        plan = shown(state.plan, handle, clients, words, len(state.space.names))
         held, agents_held = held_by_group(state, state.plan, handle)
         return Plan(
             steady("plan_target", plan.target),
@@ -353,9 +349,10 @@ def _frozen_part(part: Any) -> Any:  # noqa: ANN401 - arrays, tuples of them, an
 def _to_place(state: State, snapshot: Snapshot, *, whole: bool) -> Snapshot:
     """Return the snapshot without the gangs of one task that have room for it.
 
-    Clients without a gang are served as usual. So are clients with a gang of one task that does not
-    collect, in a cycle over some agents, and if many others have waited longer. Clients that are
-    served with all that is free have their gangs always, because agents may be too small.
+    These clients are served as if they had no gang. Gangs that collect stay, and so do those of
+    clients that are offered all that is free, because agents may be too small for their task. Only
+    a few clients are checked, those that have waited longest, and only in a cycle over all agents;
+    the others count as having room.
     """
     gangs, clients = snapshot.gangs, state.clients
     if gangs is None:
@@ -463,14 +460,8 @@ def _candidates(
         return rows, free, specials, agents
     # Leave other agents out.
     kept = np.append(0, agents)
-    by_kind = by_kind[kept]
-    free = _plain(by_kind, plain)
-    return (
-        kept if rows is None else rows[kept],
-        free,
-        with_free(kinds, by_kind),
-        np.arange(1, len(kept)),
-    )
+    rows, by_kind = (kept if rows is None else rows[kept]), by_kind[kept]
+    return rows, _plain(by_kind, plain), with_free(kinds, by_kind), np.arange(1, len(kept))
 
 
 def _with_enough(free: Ints, specials: Specials, least: Ints | None) -> Ints:

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from allocator.core.cycle import gangs, within_budgets
-from allocator.core.numba.array_structures import contains, read_only
+from allocator.core.numba.array_structures import is_in, read_only
 from allocator.core.policy import Policy
 from allocator.core.snapshot import Bools, Grants, Snapshot
 
@@ -72,4 +72,4 @@ def _is_claimed(snapshot: Snapshot, grants: Grants) -> Bools:
         found |= ((counted > 0) & named[row]).any(axis=1) & (row >= 0)
         row = np.where(row >= 0, bounds.above[row], -1)
     pair, beside = grants.pair, ~(counted > 0).any(axis=1)
-    return found | (beside & contains(np.sort(pair[found]), pair))
+    return found | (beside & is_in(pair[found], pair))

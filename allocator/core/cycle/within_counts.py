@@ -11,7 +11,7 @@ import numpy as np
 
 from allocator.core.cycle import gangs, within_claims
 from allocator.core.cycle.servable import servable
-from allocator.core.numba.array_structures import contains, distinct, read_only
+from allocator.core.numba.array_structures import distinct, is_in, read_only
 from allocator.core.policy import Policy
 from allocator.core.snapshot import Bools, Grants, Ints, Snapshot
 
@@ -115,7 +115,7 @@ def within(snapshot: Snapshot, grants: Grants) -> Bools:
     _, first, which = np.unique(grants.pair, return_index=True, return_inverse=True)
     begun = kept[first]
     if snapshot.earlier is not None:
-        begun |= contains(np.sort(snapshot.earlier.pair), grants.pair[first])
+        begun |= is_in(snapshot.earlier.pair, grants.pair[first])
     kept &= begun[which]
     return kept & ~gangs.in_part(snapshot, grants, kept)
 

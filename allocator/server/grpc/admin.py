@@ -38,8 +38,7 @@ from allocator.server.system.callers import caller_of
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import settings_pb2
 
-APPLY, REVERT = "ApplySettings", "RevertSettings"
-RESET_USAGE, FORGET_USAGE = "ResetUsage", "ForgetUsage"
+APPLY, RESET_USAGE = "ApplySettings", "ResetUsage"
 
 JUDGED_PART = 0.5
 """Fraction of the caller's remaining time that the observer may use to try a change."""
@@ -82,13 +81,13 @@ class AdminServicer:
             return grpc.unary_stream_rpc_method_handler(stream)
         if method in READS or method == RESET_USAGE:
             return grpc.unary_unary_rpc_method_handler(partial(self._observer.forward, method))
-        answer: Callable[..., Message] = self._reset
-        if method in {APPLY, REVERT}:
-            answer = self._apply if method == APPLY else self._revert
-        if method in SETS:
-            answer = partial(self._set, method)
-        if method == FORGET_USAGE:
-            answer = self._forget
+        answers: dict[str, Callable[..., Message]] = {
+            APPLY: self._apply,
+            "RevertSettings": self._revert,
+            "ResetSettings": self._reset,
+            "ForgetUsage": self._forget,
+        }
+        answer = partial(self._set, method) if method in SETS else answers[method]
         request, _ = messages_of(method)
         return grpc.unary_unary_rpc_method_handler(
             answer, request.FromString, lambda message: message.SerializeToString()

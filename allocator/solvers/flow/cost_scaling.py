@@ -165,12 +165,13 @@ def _update_prices(net: Residual, price: Ints, excess: Ints, error: int, lists: 
 
 
 @part()
-def _is_stuck(net: Residual, excess: Ints, queue: Ints) -> bool:
+def _reached(net: Residual, excess: Ints, queue: Ints, back: int) -> NDArray[np.bool_]:
+    """Find the nodes that can reach a deficit (`back` = 1), or that an excess can reach (0)."""
     start, arc, head, _, room = net
-    nodes = len(excess)
+    sign, nodes = 1 - 2 * back, len(excess)
     seen, size, at = np.zeros(nodes, np.bool_), 0, 0
     for v in range(nodes):
-        if excess[v] < 0:
+        if excess[v] * sign > 0:
             seen[v] = True
             queue[size] = v
             size += 1
@@ -179,11 +180,17 @@ def _is_stuck(net: Residual, excess: Ints, queue: Ints) -> bool:
         at += 1
         for k in range(start[v], start[v + 1]):
             w = head[arc[k]]
-            if room[arc[k] ^ 1] > 0 and not seen[w]:
+            if room[arc[k] ^ back] > 0 and not seen[w]:
                 seen[w] = True
                 queue[size] = w
                 size += 1
-    for v in range(nodes):
+    return seen
+
+
+@part()
+def _is_stuck(net: Residual, excess: Ints, queue: Ints) -> bool:
+    seen = _reached(net, excess, queue, 1)
+    for v in range(len(excess)):
         if excess[v] > 0 and not seen[v]:
             return True
     return False
@@ -313,26 +320,9 @@ def cut_off(net: Residual, excess: Ints) -> NDArray[np.bool_]:
     The set consists of the nodes that cannot reach a deficit; or, if none of these has excess, of
     the nodes reachable from a node with excess.
     """
-    start, arc, head, _, room = net
-    nodes, queue = len(excess), np.empty(len(excess), np.int64)
+    queue = np.empty(len(excess), np.int64)
     for back in (1, 0):
-        sign = 1 - 2 * back
-        seen, size, at = np.zeros(nodes, np.bool_), 0, 0
-        for v in range(nodes):
-            if excess[v] * sign > 0:
-                seen[v] = True
-                queue[size] = v
-                size += 1
-        while at < size:
-            v = queue[at]
-            at += 1
-            for k in range(start[v], start[v + 1]):
-                w = head[arc[k]]
-                if room[arc[k] ^ back] > 0 and not seen[w]:
-                    seen[w] = True
-                    queue[size] = w
-                    size += 1
-        inside = seen != (back == 1)
+        inside = _reached(net, excess, queue, back) != (back == 1)
         if (excess[inside] > 0).any():
             return inside
-    return np.zeros(nodes, np.bool_)
+    return np.zeros(len(excess), np.bool_)

@@ -189,16 +189,17 @@ def list_parked(scene: Scene, visit: Visit, agent: int) -> int:
         if bits != prefilter.NO_BITS:
             bits = prefilter.of_word(scene, visit.hopes, agent, word, bits)
         while bits != prefilter.NO_BITS:
+            bit = bits & (~bits + np.uint64(1))
             leaf = scene.places.of_client[(word << 6) + needs.lowest_bit(bits)]
+            bits ^= bit
             if visit.visits[0] - visit.since[leaf] < _RARE:
-                visit.parked[word] &= ~(bits & (~bits + np.uint64(1)))
+                visit.parked[word] ^= bit
                 visit.parked_count[0] -= 1
                 join(scene, visit, leaf)
             else:
                 visit.since[leaf] = visit.visits[0]
                 visit.listed[count] = leaf
                 count += 1
-            bits &= bits - np.uint64(1)
     return count
 
 
