@@ -62,6 +62,7 @@ EFFORTS = st.builds(
     block=st.sampled_from([1, 2, 16]),
     looks=st.sampled_from([0, 1]),
     thresholds_from=st.sampled_from([0, 8]),
+    rare=st.sampled_from([0, 1, 16]),
 )
 
 

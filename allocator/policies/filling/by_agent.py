@@ -107,7 +107,7 @@ def _look_for(scene: Scene, effort: Effort, visit: Visit, agent: int) -> int:
     if examined:
         if not prefilter.look_at(scene, visit.hopes, agent):
             return NOBODY
-        parked = visits.list_parked(scene, visit, agent)
+        parked = visits.list_parked(scene, effort, visit, agent)
     leaf = _UNDECIDED
     if scene.rule.shared:
         leaf = _try_in_order(scene, visit, agent, effort.tries, examined)

@@ -152,6 +152,8 @@ class Effort(NamedTuple):
     `looks`: number of failed tests of single pairs before all pairs are tested together, relative
         to the number of pairs of an agent and a word of 64 clients.
     `thresholds_from`: number of agents from which an index of clients by their needs pays off.
+    `rare`: number of visits between two agents that may serve a parked client, from which such
+        agents count as rare.
     """
 
     tries: int = 8
@@ -160,6 +162,7 @@ class Effort(NamedTuple):
     block: int = 16
     looks: int = 1
     thresholds_from: int = 8
+    rare: int = 16
 
 
 class Offer(NamedTuple):

@@ -9,15 +9,12 @@ from allocator.core.snapshot import BitWords, Bools, Floats, Ints
 from allocator.policies.filling.rules import offers, quota_precheck, quotas
 from allocator.policies.filling.scene import scoring, tournament
 from allocator.policies.filling.scene.compiled import allocating, compiled, hot
-from allocator.policies.filling.scene.loop_arrays import Places, Scene, Standing
+from allocator.policies.filling.scene.loop_arrays import Effort, Places, Scene, Standing
 from allocator.policies.filling.search import prefilter
 from allocator.policies.filling.search.prefilter import Hopes
 
 NOBODY = -1
 _LAST = np.iinfo(np.int64).max
-
-_RARE = 16
-"""Agents that may serve a parked leaf are frequent if one is visited within this many visits."""
 
 
 class Visit(NamedTuple):
@@ -177,7 +174,7 @@ def park(scene: Scene, visit: Visit, leaf: int, agent: int) -> bool:
 
 
 @compiled
-def list_parked(scene: Scene, visit: Visit, agent: int) -> int:
+def list_parked(scene: Scene, effort: Effort, visit: Visit, agent: int) -> int:
     """List the parked leaves that the agent, which was examined, may be able to serve.
 
     Those for which such agents are frequent return to the competition instead. Returns the number
@@ -192,7 +189,7 @@ def list_parked(scene: Scene, visit: Visit, agent: int) -> int:
             bit = bits & (~bits + np.uint64(1))
             leaf = scene.places.of_client[(word << 6) + needs.lowest_bit(bits)]
             bits ^= bit
-            if visit.visits[0] - visit.since[leaf] < _RARE:
+            if visit.visits[0] - visit.since[leaf] < effort.rare:
                 visit.parked[word] ^= bit
                 visit.parked_count[0] -= 1
                 join(scene, visit, leaf)
