@@ -1388,12 +1388,19 @@ Global___ListedRole: _TypeAlias = ListedRole  # noqa: Y015
 class ListSettingsRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
+    AT_MS_FIELD_NUMBER: _builtins.int
+    at_ms: _builtins.int
+    """Return the settings that scheduled rules will have put in force at this time, in milliseconds
+    since 1970, provided that operators change nothing. 0: the present settings.
+    """
     def __init__(
         self,
+        *,
+        at_ms: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_ms", b"at_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

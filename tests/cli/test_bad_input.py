@@ -124,6 +124,8 @@ WRONG: list[tuple[str, str, int, str]] = [
     ("explain framework", "sparc", 4, "framework = 'sparc': there is no such framework"),
     ("explain role", "nobody", 4, "role = 'nobody': there is no such role"),
     ("explain agent", "a9", 4, "agent = 'a9': there is no such agent"),
+    ("settings show", "--at noon", 2, "--at: 'noon': give a time such as 2026-12-24T18:00 or +2h"),
+    ("settings show", "--at 2020-01-01", 4, "at = 2020-01-01 00:00 UTC: is in the past; give a"),
     ("policy set", "", 2, "name a policy, or give an option to change"),
     ("policy set", "dfr", 4, "dfr"),
     ("policy set", "ps_dsf", 4, "did you mean 'ps-dsf'?"),
@@ -255,7 +257,7 @@ WRONG += [(f"{LAB} {command}", words, code, part) for command, words, code, part
 
 NO_OTHER = {
     "status", "dump", "policy show", "demand list", "constraint list", "limit list",
-    "weight list", "gang list", "drain list", "shadow show", "shadow stop", "settings show",
+    "weight list", "gang list", "drain list", "shadow show", "shadow stop",
     "budget list", "pause list", "claim list", "cap list", "schedule list",
 }  # fmt: skip
 """Commands of a sidecar without parameters of their own that could be wrong."""

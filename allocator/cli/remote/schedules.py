@@ -70,6 +70,16 @@ def set_scheduled(
     return response
 
 
+def moment_ms(option: str, text: str) -> int:
+    """Read a time, such as +2h; 0 if the text is empty."""
+    from allocator.server.system import timetable
+
+    try:
+        return timetable.moment_ms(option, text, "UTC", int(time.time() * 1000))
+    except timetable.ScheduleError as error:
+        raise typer.BadParameter(f"--{error.field}: {error}") from None
+
+
 def schedule_list(sidecar: Sidecar) -> Message:
     """List all scheduled rules, and when they hold now or next."""
     response: Message = sidecar.ask("ListSchedules")

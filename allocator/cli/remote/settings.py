@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from google.protobuf.message import Message
 
-from allocator.cli.remote import completing, declared, history
+from allocator.cli.remote import completing, declared, history, schedules
 from allocator.cli.remote.completing import Mode
 from allocator.cli.remote.connection import Sidecar, group, named_by, printed_by, remote
 from allocator.cli.remote.options import DryRun
@@ -200,10 +200,18 @@ def settings_show(
             "--all", help="Also settings with their defaults, which a pipe or JSON always has."
         ),
     ] = False,
+    at: Annotated[
+        str,
+        typer.Option(
+            metavar="WHEN",
+            help="Show what scheduled rules will have put in force at this time, in UTC unless it"
+            " has an offset, such as 2026-12-24T18:00 or +2h.",
+        ),
+    ] = "",
 ) -> Message:
     """Show the settings and rules that differ from the defaults, and where each comes from."""
     del complete  # only affects printing
-    return sidecar.ask("ListSettings")
+    return sidecar.ask("ListSettings", at_ms=schedules.moment_ms("at", at))
 
 
 def settings_reset(

@@ -65,8 +65,8 @@ def read(texts: Mapping[str, str], now_ms: int | None) -> Schedule | None:
     zone = zone or "UTC"
     _zone(zone)
     now_ms = now_ms and now_ms // 1000 * 1000  # times are written in seconds
-    begin_ms = _moment_ms("from", from_, zone, now_ms)
-    end_ms = _moment_ms("until", until, zone, now_ms)
+    begin_ms = moment_ms("from", from_, zone, now_ms)
+    end_ms = moment_ms("until", until, zone, now_ms)
     for_ms = duration_ms("for", for_) if for_ else 0
     every = " ".join(every.split())
     if for_ms and not every:
@@ -286,8 +286,11 @@ def duration_ms(field: str, text: str) -> int:
     return sum(int(each[:-1]) * _UNITS_MS[each[-1]] for each in re.findall(r"\d+[wdhms]", text))
 
 
-def _moment_ms(field: str, text: str, zone: str, now_ms: int | None) -> int:
-    """Read a time; 0 if the text is empty."""
+def moment_ms(field: str, text: str, zone: str, now_ms: int | None) -> int:
+    """Read a time; 0 if the text is empty. Raises ScheduleError about this field.
+
+    `now_ms`: the time to which ``+2h`` is relative; None: such texts are not allowed.
+    """
     text = text.strip()
     if not text:
         return 0

@@ -6,6 +6,7 @@ The operators' service and the status page share them.
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from itertools import islice
 from typing import Any, TypeAlias
 
@@ -40,6 +41,7 @@ from allocator.server.operators.rule_checks import Cluster, match_of
 from allocator.server.operators.setting_rows import rows, taken_back
 from allocator.server.reports import report
 from allocator.server.reports.report import write_clients, write_roles
+from allocator.server.system import timetable
 from allocator.server.system.compilation import PARTS
 from allocator.server.system.disk import reason
 from allocator.server.views import drains, lists, schedules, status_warnings
@@ -153,6 +155,16 @@ class Views:
         mine, settings = self.operators, self.books.allocator.settings
         held = for_core(mine.scheduled, self.now_ms)
         return rows(mine.loaded, mine.overlay, settings, held)
+
+    def _read_settings_at(self, at_ms: int) -> "ReadSettings":
+        """Compute the settings at a later time, if operators change nothing until then."""
+        mine, limits = self.operators, self.books.session_limits
+        held = for_core(mine.scheduled, at_ms)
+        settings, _ = mine.overlay.over(mine.loaded.config.settings(), limits, policies.build, held)
+        cluster = Cluster(self.books.allocator)
+        cluster.settings = settings
+        more = ((row, None) for row in taken_back(mine.overlay))
+        return cluster, [*rows(mine.loaded, mine.overlay, settings, held), *more]
 
     def shares(
         self, ask: Ask, request: pb.GetSharesRequest, *, scored: bool = True
@@ -274,9 +286,17 @@ class Views:
         found = self._rows()
         return [row for row, rule in found if isinstance(rule, SetDrain) and not rule.from_ms]
 
-    def every_setting(self, ask: Ask, _: pb.ListSettingsRequest) -> pb.ListSettingsResponse:
-        settings = self.settings(ask, every=True)
-        return pb.ListSettingsResponse(settings=settings, coming=self.coming(COMING_MAX))
+    def every_setting(self, ask: Ask, request: pb.ListSettingsRequest) -> pb.ListSettingsResponse:
+        now_ms = self.now_ms
+        at_ms = request.at_ms or now_ms
+        if at_ms < now_ms:
+            shown = timetable.shown(at_ms, "UTC")
+            mend = "give a later time; `settings history` lists previous changes"
+            raise RejectedError(f"at = {shown}: is in the past; {mend}")
+        read = partial(self._read_settings_at, at_ms) if request.at_ms else self.read_settings
+        settings = shown_settings(ask(read), every=True)
+        coming = schedules.coming_changes(self.operators.scheduled, at_ms, COMING_MAX)
+        return pb.ListSettingsResponse(settings=settings, coming=coming)
 
     def coming(self, most: int) -> Iterator[settings_pb2.ComingChange]:
         return schedules.coming_changes(self.operators.scheduled, self.now_ms, most)

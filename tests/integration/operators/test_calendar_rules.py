@@ -127,6 +127,27 @@ def test_a_dry_run_tells_the_effect_as_if_it_held_now_and_when_it_will(process, 
     assert ask(process, "schedule", "list")["schedules"] == []
 
 
+def test_settings_are_shown_as_they_will_be_at_a_later_time(process, reset):
+    ask(process, "limit", "set", "ops", "cpus:8")
+    ask(process, "limit", "set", "ops", "cpus:2", "--from", "+10d", "--for", "2d")
+    ask(process, "drain", "set", "a1", "--from", "+12d", "--for", "1d")
+
+    def at(when: str) -> dict[str, tuple[str, str]]:
+        rows = ask(process, "settings", "show", "--at", when)["settings"]
+        return {each["key"]: (each["value"], each["source"]) for each in rows}
+
+    assert at("+1h")["limit"] == ("cpus:8", "operator")
+    assert at("+11d")["limit"] == ("cpus:2", "calendar")
+    assert at("+11d")["drain"][0].startswith("drained, from"), "announced"
+    assert at("+301h")["limit"] == ("cpus:8", "operator")
+    assert at("+301h")["drain"] == ("drained", "calendar")
+    assert "drain" not in at("+14d")
+    text = printed(process, "settings", "show", "--at", "+11d")
+    assert "begins: limit" not in text
+    assert "ends: limit role ops: cpus:2" in text
+    assert limit(process) == {"cpus": 8}, "nothing has changed"
+
+
 def test_scheduled_rules_are_listed_and_shown(process, reset):
     printed(process, "drain", "set", "a1", "--from", "+2h", "--for", "3h")
     for words in (("settings", "show"), ("status",)):
