@@ -10,11 +10,12 @@ its client's fair share. After its collection its principal therefore rests: non
 begins to collect, for so long that on average the principal keeps no more than that share.
 
 Each full cycle chooses again where a gang collects: first agents with room for whole tasks, then
-those that lack least for one more. What is collected stays free, so the gang mostly keeps the same
-agents, and its room does not shrink.
+those that lack least for one more, and last full agents. What is collected stays free, so the gang
+mostly keeps the same agents, and its room does not shrink.
 """
 
 from dataclasses import replace
+from typing import TypeAlias
 
 import numpy as np
 
@@ -199,12 +200,18 @@ def _is_too_large(state: State, snapshot: Snapshot, limit: Ints, client: int) ->
         rows = [row for row in snapshot.bounds.rows_of(client) if row < len(limit)]
         if ((limit[rows] < total) & (total > 0)).any():
             return True
-    agents = np.flatnonzero(state.agents.ready)
-    barred = bits(state.eligibility.excluded, agents, np.full(len(agents), client))
-    room = _room_when_empty(state, snapshot, client, agents[~barred], total)
+    agents = _allowed(state, client, state.agents.ready)
+    room = _room_when_empty(state, snapshot, client, agents, total)
     order = decreasing(snapshot, lines)
-    tasks, _ = placed_on(lines, order, room, agents[~barred])
+    tasks, _ = placed_on(lines, order, room, agents)
     return bool((tasks.sum(axis=1) < lines.number).any())
+
+
+def _allowed(state: State, client: int, some: Bools) -> Ints:
+    """Return those of some agents (H,), by handle, from which no rule bars a client: handles."""
+    agents = np.flatnonzero(some)
+    found: Ints = agents[~bits(state.eligibility.excluded, agents, np.full(len(agents), client))]
+    return found
 
 
 def _room_when_empty(
@@ -237,57 +244,97 @@ def _chosen(
 ) -> dict[int, Collecting]:
     """Choose where each gang collects, in the order in which the collections began."""
     lent = {client: kept_lent(state, client, its) for client, its in going.items() if its.lent}
-    handles = [agent for places in lent.values() for agent, _ in places]
-    taken = np.isin(snapshot.handle, handles)
+    taken = np.zeros(len(state.agents.ready), np.bool_)
+    taken[[agent for places in lent.values() for agent, _ in places]] = True
     found = {}
     for client, its in going.items():
-        places = lent.get(client, {})
-        lines = lines_of(snapshot, client)
-        missing = lines.number.copy()
-        for (_, line), tasks in places.items():
-            missing[line] -= tasks
-        if (missing > 0).any():
-            lines = lines._replace(number=np.maximum(missing, 0))
+        places = dict(lent.get(client, {}))
+        still_lent = {agent for agent, _ in places}
+        lines = _missing(lines_of(snapshot, client), places)
+        if lines.number.any():
             places |= _places(state, snapshot, client, taken, lines)
         found[client] = its._replace(
             agent=tuple(agent for agent, _ in places),
             line=tuple(line for _, line in places),
             tasks=tuple(places.values()),
-            lent=tuple(each for each in its.lent if each in {agent for agent, _ in places}),
+            lent=tuple(each for each in its.lent if each in still_lent),
         )
     return found
 
 
-def _places(
-    state: State, snapshot: Snapshot, client: int, taken: Bools, lines: Lines
-) -> dict[tuple[int, int], int]:
-    """Choose where to collect for missing tasks: how many, by agent (handle) and line.
+_Places: TypeAlias = dict[tuple[int, int], int]
+"""Number of tasks by agent (handle) and line."""
 
-    `taken` (A,): agents that this or another gang has already; the new ones are added.
+
+def _missing(lines: Lines, places: _Places) -> Lines:
+    number = lines.number.copy()
+    for (_, line), tasks in places.items():
+        number[line] -= tasks
+    return lines._replace(number=np.maximum(number, 0))
+
+
+def _places(state: State, snapshot: Snapshot, client: int, taken: Bools, lines: Lines) -> _Places:
+    """Choose where to collect for missing tasks.
+
+    `taken` (H,), by handle: agents that this or another gang has already; the new ones are added.
     """
     agents = agents_open_to(snapshot, client)
-    agents = agents[~taken[agents]]
-    handle = snapshot.handle[agents]
+    agents = agents[~taken[snapshot.handle[agents]]]
+    found = _spread_over(state, snapshot, client, snapshot.handle[agents], lines, agents)
+    lines = _missing(lines, found)
+    if lines.number.any():
+        # What becomes free on a full agent may be offered before the next full cycle.
+        full = _full_agents(state, snapshot, client)
+        found |= _spread_over(state, snapshot, client, full[~taken[full]], lines)
+    taken[[agent for agent, _ in found]] = True
+    return found
+
+
+def _full_agents(state: State, snapshot: Snapshot, client: int) -> Ints:
+    """Return the agents (n handles) that are no candidates, because too little is free there.
+
+    Those on which the client collects already come first, so that it keeps them.
+    """
+    ready = state.agents.ready.copy()
+    ready[snapshot.handle[snapshot.agents]] = False
+    full = _allowed(state, client, ready)
+    its = state.clients.collecting.get(client)
+    mine = np.isin(full, its.agent if its else ())
+    return np.concatenate([full[mine], full[~mine]])
+
+
+def _spread_over(
+    state: State,
+    snapshot: Snapshot,
+    client: int,
+    handle: Ints,
+    lines: Lines,
+    agents: Ints | None = None,
+) -> _Places:
+    """Choose where to collect among agents (n handles).
+
+    `agents` (n,): their rows in the snapshot; None: nothing is free on them.
+    """
     room = _room_when_empty(state, snapshot, client, handle, lines.number @ lines.size)
-    used = np.zeros((len(agents), len(snapshot.resources)), np.int64)
-    found = dict[tuple[int, int], int]()
+    none = np.zeros((len(handle), len(snapshot.resources)), np.int64)
+    free, used = none if agents is None else snapshot.free_by_column[agents], none.copy()
+    found: _Places = {}
     for line in decreasing(snapshot, lines):
         size, need, only = lines.size[line], int(lines.number[line]), int(lines.agent[line])
-        most = np.minimum(room.tasks(size), need)
-        fit = np.minimum(tasks_on(snapshot, client, size)[agents], need)
+        most, fit = np.minimum(room.tasks(size), need), np.zeros(len(handle), np.int64)
+        if agents is not None:
+            fit = np.minimum(tasks_on(snapshot, client, size)[agents], need)
         if used.any():  # by lines before
-            left = tasks_in(np.maximum(snapshot.free_by_column[agents] - used, 0), size)
-            fit = np.minimum(fit, left)
+            fit = np.minimum(fit, tasks_in(np.maximum(free - used, 0), size))
         if only:
             most[handle != only] = fit[handle != only] = 0
-        tasks = _most_at_once(snapshot.free_by_column[agents] - used, size, need, fit, most)
+        tasks = _most_at_once(free - used, size, need, fit, most)
         room, used = room.without(tasks, size), used + tasks[:, None] * size
         some = np.flatnonzero(tasks)
         found |= {
             (agent, line): count
             for agent, count in zip(handle[some].tolist(), tasks[some].tolist(), strict=True)
         }
-    taken[agents[used.any(axis=1)]] = True
     return found
 
 

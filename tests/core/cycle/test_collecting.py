@@ -148,7 +148,7 @@ def test_collected_resources_are_not_offered_to_others():
     for _ in range(4):
         busy.end(1)
         busy.cycle()
-        assert busy.collecting() == {2: {1: 2}}
+        assert busy.collecting() == {2: {1: 2, 2: 1, 3: 1}}
         assert busy.got(1) == 0
     # The gang needs four tasks: two more agents have to free one each.
     busy.end(2, 4)
@@ -167,6 +167,23 @@ def test_a_cycle_over_some_agents_leaves_what_is_collected():
     assert busy.cycle([1]) == []
 
 
+@pytest.mark.parametrize("spec", EACH, ids=str)
+def test_what_full_agents_free_between_full_cycles_is_collected(spec):
+    """If others were offered it at once, all full cycles would find these agents full."""
+    busy = Busy(spec, agents=5)
+    busy.session.framework(2, 1, labels=gang(10))  # all agents, if they were empty
+    busy.churn(PATIENCE + 1)
+    assert busy.collecting() == {2: dict.fromkeys(range(1, 6), 2)}
+    for agent in (4, 5, 3, 2):
+        while _runs(busy, agent):
+            busy.end(agent)
+            assert busy.cycle([agent]) == []
+    while _runs(busy, 1):
+        busy.end(1)
+        busy.cycle()
+    assert busy.got(2) == 20
+
+
 def test_of_two_gangs_the_first_chooses_first_and_both_begin():
     busy = Busy()
     for framework in (2, 3):
@@ -175,8 +192,8 @@ def test_of_two_gangs_the_first_chooses_first_and_both_begin():
     busy.churn(PATIENCE)
     busy.end(1, 2)
     busy.cycle()
-    # Only agent 1 has free resources, and the first gang takes all it can use there.
-    assert busy.collecting() == {2: {1: 2}, 3: {}}
+    # The first gang collects on all agents: on the free one, and on those that are full.
+    assert busy.collecting() == {2: {1: 2, 2: 1, 3: 1}, 3: {}}
     began = list[int]()
     while len(began) < 2:
         for agent in filter(lambda agent: _runs(busy, agent), (1, 2, 3)):
