@@ -77,5 +77,7 @@ def warm(build_policy: Callable[[PolicySpec], Policy]) -> None:
     allocator.move(Moves(hold, offered, np.full(len(made), -1), yes, one))
     allocator.state.ledger.oldest_offer_ms()
     allocator.state.ledger.offered_by_agent()
+    groups = np.zeros((len(allocator.state.clients.framework), 1), np.int64)
+    allocator.state.ledger.agents_of(groups, 1)
     allocator.step(Revive(1))
     allocator.step(RemoveAgent(1))
