@@ -36,6 +36,11 @@ GUESSED = (
         " tasks at once. Gangs of unlike tasks are played as single tasks."
     ),
     "Reserved and revocable resources count as plain ones.",
+    (
+        "Operators' rules are those in force at the end of each day, from its beginning on."
+        " Averages of past use, and what was used of budgets, begin at zero; `usage forget` is not"
+        " repeated."
+    ),
     "Fair shares are those of weighted max-min fairness of dominant shares, in one pool.",
 )
 """Assumptions about facts that journals do not contain."""

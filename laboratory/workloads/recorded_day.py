@@ -550,7 +550,8 @@ def watched(recorder: DayRecorder) -> Callable[..., Allocator]:
             recorder.begin(self.state)
 
         def step(self, event: Event | AdoptPlan | ForgetUsage) -> None:
-            # Not recorded: every policy makes its own plans, and averages begin at zero.
+            # Not recorded: every policy makes its own plans; averages begin at zero, and operators'
+            # other changes are not played at their time either.
             if isinstance(event, AdoptPlan | ForgetUsage):
                 super().step(event)
             else:

@@ -12,6 +12,7 @@ from allocator.core import (
     PolicySpec,
     RemoveFramework,
 )
+from allocator.core.events import SetQuota
 from allocator.policies import POLICIES
 from tests.core.session import Session
 
@@ -96,6 +97,31 @@ def test_gangs_have_their_turns_by_use_over_time():
     session.framework(2, 2, labels=gang)
     assert jobs.play(catching_up(30)) == [2] * catching_up(30)
     assert 1 in jobs.play(2)
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_guarantees_and_limits_ignore_past_use(name):
+    """The average of the first role is 7 CPUs: more than its guarantee, and than its limit."""
+    session = cluster(name)
+    session.framework(1, 1, labels=WHOLE)
+    Jobs(session).play(30)
+    session.allocator.step(RemoveFramework(1))
+    session.allocator.step(SetQuota("a", {"cpus": 2000}, {"cpus": 6000}))
+    for framework, role in ((2, 2), (3, 1)):
+        session.framework(framework, role, labels={DEMAND_LABEL: "cpus:1;mem:1"})
+    now_ms = session.state.now_ms
+
+    def granted() -> dict[int, int]:
+        found = {2: 0, 3: 0}
+        for framework, _, _, units in session.cycle(now_ms):
+            found[framework] += units["cpus"]
+        return found
+
+    first = granted()
+    if session.allocator.planning_policy is None:
+        assert first == {2: 6, 3: 2}, "its guarantee, although the other one used nothing"
+    session.allocator.step(RemoveFramework(2))
+    assert first[3] + granted()[3] == 6, "its limit, although it used more"
 
 
 def test_only_what_is_held_counts_with_weight_0():

@@ -114,6 +114,14 @@ def test_mistakes_are_named(journal, arguments, said):
     assert said in show("--journal", journal, *arguments, code=2)
 
 
+def test_show_is_the_default_command(journal):
+    options = ["--journal", str(journal), "--since", "2h", "--output", "csv"]
+    result = CliRunner().invoke(app, ["usage", *options])
+    assert (result.exit_code, result.stdout) == (0, show(*options))
+    misspelt = CliRunner().invoke(app, ["usage", "shwo"])
+    assert (misspelt.exit_code, "Did you mean 'show'?" in misspelt.stderr) == (2, True)
+
+
 def test_a_file_that_is_no_journal_is_refused(tmp_path):
     (tmp_path / "corrupt").write_bytes(b"this is no journal")
     assert "no session was recorded" in show("--journal", tmp_path / "corrupt", code=1)

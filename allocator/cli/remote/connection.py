@@ -368,12 +368,28 @@ class CommandToAll(RemoteCommand):
 Arguments: TypeAlias = dict[str, Any]
 
 
-def group(
-    app: typer.Typer, name: str, what: str, group_class: type[TyperGroup] = TyperGroup
-) -> typer.Typer:
+def group(app: typer.Typer, name: str, what: str, default: str = "") -> typer.Typer:
+    """Add a group of commands.
+
+    `default`: the command that is meant if none is named.
+    """
+    group_class = _with_default(default) if default else TyperGroup
     commands = typer.Typer(cls=group_class, no_args_is_help=True, **PLAIN)
     app.add_typer(commands, name=name, help=what)
     return commands
+
+
+def _with_default(default: str) -> type[TyperGroup]:
+    class WithDefault(TyperGroup):
+        def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - Typer's
+            named = not args or args[0] in {*self.commands, *self.get_help_option_names(ctx)}
+            if not named and not args[0].startswith("-"):
+                # Without arguments, the default cannot be meant: it is a misspelt command.
+                parameters = self.commands[default].params
+                named = all(each.param_type_name == "option" for each in parameters)
+            return super().parse_args(ctx, args if named else [default, *args])
+
+    return WithDefault
 
 
 def _end_unless_saved(change: dict[str, Any] | None) -> None:

@@ -11,7 +11,6 @@ from typing import Annotated, Any, TypeAlias, assert_never
 
 import typer
 from google.protobuf.message import Message
-from typer.core import TyperGroup
 
 from allocator.cli.remote import budgets, completing, drains, schedules
 from allocator.cli.remote.admin import quantities
@@ -79,7 +78,7 @@ _NONE = Parameter.empty
 
 def register(app: typer.Typer) -> None:
     for kind in RULES:
-        commands = group(app, kind.name, kind.group, _SetByDefault if kind is PAUSE else TyperGroup)
+        commands = group(app, kind.name, kind.group, "set" if kind is PAUSE else "")
         show = printed_by("allocator.cli.render.setting_tables", "rules", kind.name)
         lists, sets, removes = kind.commands
         scope, dry_run = _scope_options(kind.scope), {"dry_run": (DryRun, False)}
@@ -106,14 +105,6 @@ def register(app: typer.Typer) -> None:
         if kind is BUDGET:
             budgets.register(commands)
     schedules.register(app)
-
-
-class _SetByDefault(TyperGroup):
-    """Commands of which `set` is the default."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - Typer's
-        named = not args or args[0] in {*self.commands, *self.get_help_option_names(ctx)}
-        return super().parse_args(ctx, args if named else ["set", *args])
 
 
 def _scope_options(scope: Scope) -> Options:

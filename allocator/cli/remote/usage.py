@@ -43,7 +43,9 @@ _FORM = "write it as 7d, 12h, 2w, 2026-11-01, or 2026-11-01T06:00 (UTC)"
 
 
 def register(app: typer.Typer) -> None:
-    usage = group(app, "usage", "What was used, offered and idle over time.")
+    what = "What was used, offered and idle over time; `usage --since 7d` is short for"
+    what += " `usage show --since 7d`."
+    usage = group(app, "usage", what, "show")
     remote(usage, "show", None)(usage_show)
     remote(usage, "reset", None)(usage_reset)
     lasting = printed_by("allocator.cli.render.setting_tables", "tell")

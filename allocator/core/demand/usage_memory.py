@@ -13,6 +13,8 @@ double precision are used, whose results are equal on all machines; rounding err
 
 from collections.abc import Container, Iterable, Iterator, Mapping
 
+from allocator.core.demand.budget_memory import GAP_MS
+
 SLOTS = 64
 DECAY = 0.9892280131939755
 """2 ** (-1 / SLOTS)."""
@@ -30,7 +32,8 @@ HALVINGS = 40
 class UsageMemory:
     """The clock of all averages, and the averages of clients that left. It outlives sessions.
 
-    Only time in sessions counts; use outside of sessions is unknown.
+    Only time in sessions counts; use outside of sessions is unknown, and so is that of a step of
+    more than `GAP_MS`.
 
     `half_life_ms`: 0: no averages are kept.
     `into_ms`: elapsed time of the current slot.
@@ -72,12 +75,16 @@ class UsageMemory:
             self.version += 1
 
     def pass_time(self, now_ms: int) -> Iterator[tuple[float, float]]:
-        """Advance to `now_ms`, by the session's clock; a session's first call only sets the clock.
+        """Advance to `now_ms`, by the session's clock.
+
+        A session's first call, and a step of more than `GAP_MS`, only set the clock.
 
         Yields pairs (added, factor) by which to update the average of a constant holding, in order:
         average = (average + holding * added) * factor.
         """
         passed = now_ms - self._clock_ms if self._clock_ms >= 0 else 0
+        if passed > GAP_MS:
+            passed = 0
         self._clock_ms = now_ms
         slot = self.slot_ms
         if self.into_ms and self.into_ms + passed >= slot:

@@ -13,7 +13,7 @@ import grpc
 import structlog
 from google.protobuf.message import Message
 
-from allocator.core import EventError, ForgetUsage
+from allocator.core import EventError, ForgetUsage, OperatorChange
 from allocator.near import suggestion
 from allocator.rule_kinds import KINDS
 from allocator.server.engine.commands import left_s, reject, settled, wait
@@ -37,6 +37,7 @@ from allocator.server.operators.trials import check, check_policy, refusal
 from allocator.server.system.callers import caller_of
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import settings_pb2
+from allocator.wire.settings.schedule import id_of
 
 APPLY, RESET_USAGE = "ApplySettings", "ResetUsage"
 
@@ -116,13 +117,21 @@ class AdminServicer:
                 effect = settled(self._operators.set(change, requester), left_s(context))
         except EventError as error:
             refused(str(error))
-            reject(context, refusal(change, error))
+            reject(context, f"{refusal(change, error)}{self._scheduled_instead(change)}")
         if (rule := self._operators.holds_instead(change)) is not None:
             told.warnings.append(f"a scheduled rule holds instead now: {about_rule(rule)}")
         self._keep(context, told, effect.number)
         found = listed(change.kind, effect.settings)
         response: Message = type(judged)(**{field_of(change.kind): found, "change": told})
         return response
+
+    def _scheduled_instead(self, change: OperatorChange) -> str:
+        """Return how to end the scheduled rule that holds where there is no other to remove."""
+        rule = self._operators.holds_instead(change) if change.takes_back else None
+        if rule is None:
+            return ""
+        end = f"schedule remove {id_of(rule.key)}"
+        return f"; a scheduled rule holds now, which `{end}` removes: {about_rule(rule)}"
 
     def _apply(
         self, request: pb.ApplySettingsRequest, context: grpc.ServicerContext

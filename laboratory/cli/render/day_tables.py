@@ -19,6 +19,9 @@ A journal does not say what a framework wanted but never ran, what it would have
 offers, or which tasks depend on each other. Reserved and revocable resources count as unreserved
 and non-revocable.
 
+Operators' rules are those in force at the end of the recording, from the beginning on. Averages of
+past use, and what was used of budgets, begin at zero; `usage forget` is not repeated.
+
 Therefore compare the policies with the policy in force as played here, not with the recorded day:
 the difference between these two shows how well the model describes your frameworks."""
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from allocator.core.demand.budget_memory import GAP_MS
 from allocator.core.demand.usage_memory import ABSENT_MAX, DECAY, SLOTS, UsageMemory
 
 HALF_LIFE_MS = 6_400
@@ -72,14 +73,24 @@ def test_a_year_of_moments_does_not_drift():
     assert average == pytest.approx(123_456, rel=1e-9)
 
 
-def test_a_pause_of_any_length_costs_a_few_steps():
+def test_a_pause_of_many_half_lives_costs_a_few_steps():
     memory = kept()
-    steps = list(memory.pass_time(10**15))
+    steps = list(memory.pass_time(GAP_MS))
     assert len(steps) <= 3
     average = 5.0
     for added, factor in steps:
         average = (average + 1000 * added) * factor
     assert average * memory.norm == pytest.approx(1000)
+
+
+@pytest.mark.parametrize("gap_ms", [GAP_MS + 1, 10**15])
+def test_time_without_a_message_is_unknown(gap_ms):
+    """As after a clock was set forward: no average changes, and time counts again from there on."""
+    memory, other = kept(), kept()
+    for each in (memory, other):
+        list(each.pass_time(SLOT_MS // 2))
+    assert list(memory.pass_time(SLOT_MS // 2 + gap_ms)) == []
+    assert list(memory.pass_time(2 * SLOT_MS + gap_ms)) == list(other.pass_time(2 * SLOT_MS))
 
 
 def test_the_average_of_one_who_left_fades_and_returns_with_it():

@@ -1,15 +1,17 @@
-"""Optional sections of the status page: drains, and the shadow policy."""
+"""Optional sections of the status page, and the usage page."""
 
 import re
 
 import numpy as np
 import pytest
 
-from allocator.core import Hold, PolicySpec, SetDrain, SetShadow
+from allocator.core import Hold, Options, PolicySpec, SetBudget, SetDrain, SetShadow
 from allocator.server.views.drains import drain_of
-from allocator.server.web.page import drained, tables
+from allocator.server.web.page import drained, tables, usage
+from allocator.usage.buckets import DAY_MS
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import settings_pb2
+from tests.integration.sessions.two_frameworks import CLUSTER
 from tests.integration.web.page_cluster import state
 from tests.server.web.test_page import always_fresh, loop, page, server, tell, views
 from tests.world.rows import holdings
@@ -19,7 +21,11 @@ __all__ = ["always_fresh", "loop", "server", "views"]  # fixtures
 
 def text_of(page_text: str, section: str) -> str:
     """The words of a section, without elements."""
-    inside = page_text.partition(f'<section id="{section}">')[2].partition("</section>")[0]
+    return words_between(page_text, f'<section id="{section}">', "</section>")
+
+
+def words_between(page_text: str, begin: str, end: str) -> str:
+    inside = page_text.partition(begin)[2].partition(end)[0]
     return " ".join(re.sub(r"<[^>]*>", " ", inside).split())
 
 
@@ -28,6 +34,7 @@ def test_sections_without_content_are_omitted(loop, server):
     shown = page(server, "/")
     assert 'id="drained"' not in shown
     assert 'id="shadow"' not in shown
+    assert 'id="budgets"' not in shown
 
 
 def test_a_drained_agent_is_shown_with_who_still_holds_something(loop, server):
@@ -99,3 +106,45 @@ def test_roles_that_differ_most_come_first_and_few_are_shown():
     assert apart == sorted(apart, reverse=True)
     assert np.max(apart) == 6
     assert [row.role for row in rows[:4]] == ["r06", "r13", "r20", "r27"]
+
+
+def test_budgets_are_shown_with_what_is_left_and_when_they_run_out(loop, server):
+    """At noon, eng has held 4 CPUs for two hours, and ops one, which had a CPU hour."""
+    noon_ms = 20_000 * DAY_MS + DAY_MS // 2
+    begun_ms = noon_ms - DAY_MS // 12
+    tell(loop, Options(), *CLUSTER)
+    loop.ask(lambda: loop.allocator.advance(begun_ms)).result(60)
+    tell(loop, SetBudget("eng", {"cpus": 20_000}, "day"))
+    tell(loop, SetBudget("ops", {"cpus": 1000}, "day", hard=True))
+    tell(loop, Hold(holdings((1, 1, 1, 4000, 0), (2, 2, 2, 1000, 0))))
+    for now_ms in (begun_ms + DAY_MS // 24, noon_ms):
+        loop.ask(lambda now_ms=now_ms: loop.allocator.advance(now_ms)).result(60)
+    for role, words in (
+        ("eng", "eng day cpus 8 h cpus 20 h cpus 12 h 3.0 h 12.0 h"),
+        ("ops", "ops day, hard cpus 2 h cpus 1 h cpus 0 h used up 12.0 h"),
+    ):
+        explained = page(server, f"/explain?kind=role&name={role}")
+        assert words_between(explained, 'aria-label="Budgets">', "</table>").endswith(words)
+    both = text_of(page(server, "/"), "budgets")
+    without_clock = "eng day cpus 8 h cpus 20 h cpus 12 h ops day, hard cpus 2 h cpus 1 h cpus 0 h"
+    assert both.endswith(f"{without_clock} used up"), "no master has a session"
+
+
+def test_the_usage_page_has_a_bar_for_each_day():
+    """The bar of the day with the largest capacity has the full width."""
+
+    def span(day: int, capacity_h: int, used_h: int) -> pb.UsageSpan:
+        found = pb.UsageSpan(begin_ms=day * DAY_MS, end_ms=(day + 1) * DAY_MS)
+        idle_s, used_s = 3600 * (capacity_h - used_h), 3600 * used_h
+        found.cluster.add(resource="cpus", used_seconds=f"{used_s}", idle_seconds=f"{idle_s}")
+        row = found.names.add(name="eng")
+        row.resources.add(resource="cpus", used_seconds=f"{used_s}")
+        return found
+
+    daily = pb.GetUsageResponse(spans=[span(20_000, 100, 25), span(20_001, 200, 50)])
+    found = usage.draw(daily, pb.GetUsageResponse(spans=[span(20_000, 300, 75)]), "")
+    assert [(row.name, row.used.hours, row.used.part, row.idle.part) for row in found.days] == [
+        ("2024-10-04", 25, 0.125, 0.375),
+        ("2024-10-05", 50, 0.25, 0.75),
+    ]
+    assert [(row.name, row.used.hours, row.used.part) for row in found.names] == [("eng", 75, 0.25)]
