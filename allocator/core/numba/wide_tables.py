@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from allocator.core.numba.array_types import BitWords, Bools, Ints
+from allocator.core.numba.array_types import BitWords, Ints
 from allocator.core.numba.compiled import loop, loop_view
 
 _Item = TypeVar("_Item", bound=np.generic)
@@ -74,20 +74,3 @@ def _gather(table: BitWords, rows: Ints, found: BitWords) -> None:
             bits = table[rows[place], word]
             if bits != np.uint64(0):
                 found[place, word] = bits
-
-
-def either(one: BitWords, other: BitWords, rows: Bools) -> BitWords:
-    """Join the bits of two tables in some rows; other rows are zeros."""
-    joined = untouched(one.shape, np.uint64)
-    _join(loop_view(one), loop_view(other), loop_view(rows), joined)
-    return joined
-
-
-@loop
-def _join(one: BitWords, other: BitWords, rows: Bools, joined: BitWords) -> None:
-    for row in range(len(rows)):
-        if rows[row]:
-            for word in range(one.shape[1]):
-                bits = one[row, word] | other[row, word]
-                if bits != np.uint64(0):
-                    joined[row, word] = bits

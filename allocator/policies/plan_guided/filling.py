@@ -90,10 +90,9 @@ class _Towards:
         scheme = _all_of(len(criteria) - 1, len(tree.parent))
         towards = replace(snapshot, tree=tree._replace(scheme=scheme))
         places, node = scene_builder.places_of(towards, lay_out(towards, criteria))
-        barred = agents.barred | _unplanned(plan.group, plan.allowed, agents.barred.shape[1])
-        barring = scene_builder.read_only(np.ones_like(agents.barring), np.bool_)
+        unplanned = _unplanned(plan.group, plan.allowed, agents.barred.shape[1])
         planned = scene._replace(
-            agents=agents._replace(barred=barred, barring=barring),
+            agents=scene_builder.with_excluded(agents, unplanned, np.ones_like(agents.barring)),
             places=places._replace(**_side_by_side(len(node))._asdict()),
         )
         before = scene.standing.measure.copy(), scene.standing.served.copy()
@@ -225,12 +224,7 @@ def _with_something_free(scene: Scene) -> Ints:
 def _without(scene: Scene, barred: BitWords) -> Scene:
     agents = scene.agents
     barring = agents.barring | barred.any(axis=1)
-    return scene._replace(
-        agents=agents._replace(
-            barred=agents.barred | barred,
-            barring=scene_builder.read_only(barring, np.bool_),
-        )
-    )
+    return scene._replace(agents=scene_builder.with_excluded(agents, barred, barring))
 
 
 @memoize()

@@ -82,10 +82,16 @@ def _stands(scene: Scene, place: int, agent: int) -> bool:
 
 
 @hot
+def barred_in_word(agents: Agents, agent: int, word: int) -> np.uint64:
+    """Return the clients of one word that an agent may not serve, if it is `barring`."""
+    return agents.excluded[agent, word] | agents.covered[agent, word] | agents.barred[agent, word]
+
+
+@hot
 def is_barred(agents: Agents, agent: int, client: int) -> bool:
     if not agents.barring[agent]:
         return False
-    word = agents.barred[agent, client >> 6]
+    word = barred_in_word(agents, agent, client >> 6)
     return (word >> np.uint64(client & 63)) & np.uint64(1) != np.uint64(0)
 
 

@@ -79,9 +79,11 @@ class Agents(NamedTuple):
 
     `row` (J,): candidates, ascending.
     `free` (A, R), in thousandths; `minimum` (M, R), in thousandths.
-    `barred` (A, W): bits of the clients that an agent may not serve, because they are excluded or
-        because their filters cover all that they could be offered.
-    `barring` (A,): agents that may have such a bit; the others need no look-up.
+    `excluded`, `covered` (A, W): bits of the clients that an agent may not serve, because they are
+        excluded, or because their filters cover all that they could be offered: as in the snapshot.
+    `barred` (A, W): bits of further clients that it may not serve, found by the loops. Separate, as
+        copies of the other two would take hundreds of MiB if there are many clients.
+    `barring` (A,): agents that may have any of these bits; the others need no look-up.
     `head` (A,); `next`, `client` (X,); `amount` (X, K), in thousandths; `plain_kind` (R,);
         `largest` (A, K), in thousandths: the filters, as in `Filters` of the snapshot.
     `start` (A + 1,): as in `Specials` of the snapshot.
@@ -98,6 +100,8 @@ class Agents(NamedTuple):
     row: Ints
     free: Ints
     minimum: Ints
+    excluded: BitWords
+    covered: BitWords
     barred: BitWords
     barring: Bools
     head: Indices

@@ -12,9 +12,18 @@ import numpy as np
 from allocator.core.needs import ThresholdIndex, needs_of, threshold_index
 from allocator.core.numba.compiled import loop, loop_view
 from allocator.core.numba.memo import fixed, memoize
-from allocator.core.numba.wide_tables import either, untouched
+from allocator.core.numba.wide_tables import copied, untouched
 from allocator.core.openings import opens_with_several
-from allocator.core.snapshot import Bools, Bounds, Floats, Grants, Ints, Snapshot, Specials
+from allocator.core.snapshot import (
+    BitWords,
+    Bools,
+    Bounds,
+    Floats,
+    Grants,
+    Ints,
+    Snapshot,
+    Specials,
+)
 from allocator.policies.filling.criterion import Criterion, characterised
 from allocator.policies.filling.scene.blocks import Blocks, lay_out
 from allocator.policies.filling.scene.loop_arrays import (
@@ -284,7 +293,9 @@ def _agents_of(snapshot: Snapshot, rule: Rule, earlier: Grants | None, places: P
         row=read_only(snapshot.agents, np.int64),
         free=_copied(snapshot.free, int(snapshot.agents.max(initial=-1)) + 1),
         minimum=read_only(snapshot.minimum, np.int64),
-        barred=either(snapshot.excluded, filters.covered, barring),
+        excluded=read_only(snapshot.excluded, np.uint64),
+        covered=read_only(filters.covered, np.uint64),
+        barred=untouched(snapshot.excluded.shape, np.uint64),
         barring=read_only(barring, np.bool_),
         head=read_only(filters.head, np.int32),
         next=read_only(filters.next, np.int32),
@@ -299,6 +310,15 @@ def _agents_of(snapshot: Snapshot, rule: Rule, earlier: Grants | None, places: P
         taker=taker,
         stands=stands,
         holder=read_only(holder, np.int64),
+    )
+
+
+def with_excluded(agents: Agents, more: BitWords, barring: Bools) -> Agents:
+    """Exclude more clients, (A, W) bits; what the loops bar does not affect the given agents."""
+    return agents._replace(
+        excluded=read_only(agents.excluded | more, np.uint64),
+        barred=copied(agents.barred),
+        barring=read_only(barring, np.bool_),
     )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from allocator.core import needs
 from allocator.core.snapshot import BitWords, Bools, Ints, Tier
+from allocator.policies.filling.rules import offers
 from allocator.policies.filling.scene.compiled import allocating, compiled, hot
 from allocator.policies.filling.scene.loop_arrays import Scene
 from allocator.policies.filling.scene.scoring import LEFT_OVER
@@ -87,7 +88,7 @@ def of_word(scene: Scene, hopes: Hopes, agent: int, word: int, bits: np.uint64) 
     """Return which of the clients (bits of one word) the examined agent may be able to serve."""
     thresholds, found = scene.thresholds, NO_BITS
     if scene.agents.barring[agent]:
-        bits &= ~scene.agents.barred[agent, word]
+        bits &= ~offers.barred_in_word(scene.agents, agent, word)
     if not len(thresholds.members):
         return bits
     if scene.rule.stage == LEFT_OVER:
