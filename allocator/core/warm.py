@@ -8,6 +8,7 @@ import numpy as np
 from allocator.core.allocator import Allocator
 from allocator.core.cycle import within_gates
 from allocator.core.cycle.cycle import coalesce
+from allocator.core.cycle.room import fits_on_plain
 from allocator.core.cycle.servable import servable
 from allocator.core.diagnostics.trail import Trail
 from allocator.core.events import (
@@ -64,6 +65,7 @@ def warm(build_policy: Callable[[PolicySpec], Policy]) -> None:
     assert snapshot is not None
     servable(snapshot, snapshot.tree.client, nearby=0)
     covering(snapshot, snapshot.agents, snapshot.characterised)
+    fits_on_plain(snapshot, int(snapshot.tree.client[0]), need=1)
     grant = np.zeros(1, np.int64), snapshot.tree.client[:1], snapshot.free[:1]
     within_gates.kept(snapshot.bounds, *grant)
     twice = np.zeros(2, np.int64)

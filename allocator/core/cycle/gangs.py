@@ -16,7 +16,7 @@ from dataclasses import fields, replace
 import numpy as np
 
 from allocator.core.cycle.first_fit import holds, place
-from allocator.core.cycle.room import parts_on, reached_by, room_in, tasks_on
+from allocator.core.cycle.room import fits_on_plain, parts_on, reached_by, room_in, tasks_on
 from allocator.core.filters.coverage import covering
 from allocator.core.numba.array_structures import (
     bits,
@@ -126,13 +126,22 @@ def _may_fit(snapshot: Snapshot, client: int) -> bool:
 
 def has_room(snapshot: Snapshot, client: int) -> bool:
     """Whether agents and filters leave room for a gang."""
-    agents = agents_open_to(snapshot, client)
     assert snapshot.gangs is not None
     lines = snapshot.gangs.unlike.get(client)
     if lines is not None:
-        return place(snapshot, client, lines, agents) is not None
-    room = tasks_on(snapshot, client, snapshot.demand[client])[agents]
-    return bool(room.sum() >= need_of(snapshot, client))
+        return place(snapshot, client, lines, agents_open_to(snapshot, client)) is not None
+    need = need_of(snapshot, client)
+    if snapshot.counts is None or not snapshot.counts.limits_agents()[client]:
+        fits = fits_on_plain(snapshot, client, need)
+        if fits is not None:
+            return fits
+    return _tasks_open_to(snapshot, client) >= need
+
+
+def _tasks_open_to(snapshot: Snapshot, client: int) -> int:
+    """Return how many equal tasks of a client agents and filters leave room for."""
+    room = tasks_on(snapshot, client, snapshot.demand[client])
+    return int(room[agents_open_to(snapshot, client)].sum())
 
 
 def agents_open_to(snapshot: Snapshot, client: int) -> Ints:

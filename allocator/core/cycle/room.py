@@ -4,7 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from allocator.core.snapshot import Bools, Grants, Ints, Snapshot, Specials, Tier
+from allocator.core.filters.filter_arrays import bit_of
+from allocator.core.numba.compiled import loop, loop_view
+from allocator.core.snapshot import BitWords, Bools, Grants, Ints, Snapshot, Specials, Tier
 
 MANY = 2**31
 """A number of tasks larger than any gang."""
@@ -69,6 +71,61 @@ def tasks_on(snapshot: Snapshot, client: int, size: Ints) -> Ints:
     if len(agents):
         fit[agents] = room_on(snapshot, client, agents).tasks(size)
     return fit
+
+
+def fits_on_plain(snapshot: Snapshot, client: int, need: int) -> bool | None:
+    """Return whether candidate agents without special resources have room for tasks of a client.
+
+    Agents from which rules or filters bar the client do not count; limits and caps are ignored.
+    None: they do not, but agents with special resources may.
+    """
+    found = _count_up_to(
+        need,
+        client,
+        loop_view(snapshot.demand[client]),
+        loop_view(snapshot.agents),
+        loop_view(snapshot.free),
+        loop_view(snapshot.specials.start),
+        loop_view(snapshot.excluded),
+        loop_view(snapshot.filters.covered),
+    )
+    return None if found < 0 else bool(found >= need)
+
+
+@loop
+def _count_up_to(
+    need: int,
+    client: int,
+    size: Ints,
+    agents: Ints,
+    free: Ints,
+    special_start: Ints,
+    excluded: BitWords,
+    covered: BitWords,
+) -> int:
+    """Count the tasks of a size (R,) that fit on agents (n,), until there are at least `need`.
+
+    -1: there are fewer, but some agents have special resources; these were left out.
+    """
+    total, special = 0, False
+    for agent in agents:
+        if special_start[agent] < special_start[agent + 1]:
+            special = True
+            continue
+        fit = -1  # the demand is unknown
+        for r in range(len(size)):
+            if size[r] > 0:
+                fit = free[agent, r] // size[r] if fit < 0 else min(fit, free[agent, r] // size[r])
+                if fit == 0:
+                    break
+        if fit <= 0:
+            continue
+        barred = excluded[agent, client >> 6] | covered[agent, client >> 6]
+        if barred & bit_of(client) == np.uint64(0):
+            total += fit
+            if total >= need:
+                return total
+    return -1 if special else total
 
 
 def tasks_in(amounts: Ints, size: Ints) -> Ints:
