@@ -259,14 +259,18 @@ class PairChecker:
 
     def _lift(self, *, filters: bool, bounds: bool, minimum: bool) -> Scene:
         agents, shown = self.scene.agents, self.snapshot.filters
-        count = len(agents.barred)
-        barred = own(shown.covered, np.uint64) if filters else self._none_barred(count)
+        none = self._none_barred(len(agents.barred))
         head = shown.head if filters else np.full_like(shown.head, -1)
         rule = self.scene.rule
         places = self.scene.places if minimum else _without_minimum(self.scene.places)
         return self.scene._replace(
             places=places,
-            agents=agents._replace(barred=barred, head=read_only(head, np.int32)),
+            agents=agents._replace(
+                excluded=read_only(none, np.uint64),
+                covered=read_only(shown.covered if filters else none, np.uint64),
+                barred=none,
+                head=read_only(head, np.int32),
+            ),
             rule=rule._replace(bounded=rule.bounded and bounds),
         )
 
@@ -279,11 +283,14 @@ class PairChecker:
     def _emptied(self, scene: Scene, capacity: Ints) -> Scene:
         """Replace the scene's agents by empty ones with only plain resources."""
         count, agents = len(capacity), scene.agents
+        none = self._none_barred(count)
         return scene._replace(
             agents=agents._replace(
                 free=own(capacity, np.int64),
-                barred=self._none_barred(count),
-                stands=self._none_barred(count),
+                excluded=read_only(none, np.uint64),
+                covered=read_only(none, np.uint64),
+                barred=none,
+                stands=none,
                 barring=read_only(np.zeros(count), np.bool_),
                 head=read_only(np.full(count, -1), np.int32),
                 start=read_only(np.zeros(count + 1), np.int64),

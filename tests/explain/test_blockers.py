@@ -404,7 +404,7 @@ def test_a_gang_that_collects_and_who_waits_for_it():
     a.allocator.advance(a.now_ms)
     found = blockers(a)["gang"]
     assert found.cause == (
-        "collecting: 1 of 4 tasks for 40 s on agents h1; its start is not known: too few"
+        "collecting: 1 of 4 tasks for 40 s on agents h1, h2; its start is not known: too few"
         " tasks like those on its agents have ended, so its resources are not lent"
     )
     assert found.agents == 2
@@ -427,8 +427,8 @@ def test_a_gang_that_lends_says_when_it_begins_and_on_what_that_rests():
     (gang,) = explain(take(allocator, "framework", "gang"), "framework", "gang").clients
     (found,) = [each for each in gang.blockers if each.reason == "gang"]
     assert found.cause == (
-        "collecting: 0 of 2 tasks for 1 s on agents h1; it is expected to start in 81 to 113 s "
-        "(p50 to p95), from learnt durations of the tasks on its agents; 1 agent lent to others"
+        "collecting: 0 of 2 tasks for 1 s on agents h1, h2; it is expected to start in 81 to 113 s"
+        " (p50 to p95), from learnt durations of the tasks on its agents; 1 agent lent to others"
         " until then"
     )
     cluster.session.give_back(cluster.offers[0])

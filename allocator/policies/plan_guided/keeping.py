@@ -71,7 +71,9 @@ def parts_of_tasks(snapshot: Snapshot, agents: Agents, late: Ints) -> BitWords:
         part = lacks & (free > 0)
         small = ~lacks | (demand <= SMALL * capacity)
         bit = np.uint64(1 << client % _BITS)
-        barred = (agents.barred[row, client // _BITS] & bit) != 0
+        barred = np.zeros(len(row), np.bool_)
+        for words in (agents.excluded, agents.covered, agents.barred):
+            barred |= (words[row, client // _BITS] & bit) != 0
         waits = part.any(axis=1) & small.all(axis=1) & ~barred
         for resource in np.flatnonzero(part[waits].any(axis=0)).tolist():
             here = waits & part[:, resource]

@@ -34,14 +34,14 @@ def test_whole_agents_count_as_kept_in_oblivious_mode():
 
 
 def test_tiny_tasks_count_in_lots():
-    busy = Busy(size=4096)
-    labels = {DEMAND_LABEL: "cpus:0.001;mem:1", GANG_LABEL: "tasks:12000"}
+    busy = Busy(size=2**15)
+    labels = {DEMAND_LABEL: "cpus:0.001;mem:1", GANG_LABEL: "tasks:90000"}
     busy.session.framework(2, 1, labels=labels)
     for _ in range(PATIENCE + 1):
         busy.end(1)
         busy.cycle()
     (its,) = busy.session.state.clients.collecting.values()
-    assert sum(its.tasks) < 12_000, "they are lots"
+    assert sum(its.tasks) == 45_000, "they are lots of two"
     found = scrape(busy.session.allocator)
     free = busy.session.state.free[1].tolist()
     assert value(found, "gangs_kept", resource="mem", unit="byte") == free[1] / 1000 * 2**20
