@@ -329,12 +329,18 @@ class _Brief(H11Protocol):
 
         work = asyncio.ensure_future(self.config.loaded_app(scope, receive, send_in_time))
         work.add_done_callback(self._leave_place)
-        await asyncio.wait({work}, timeout=ANSWER_TIMEOUT_S)
+        why = f"no answer within {ANSWER_TIMEOUT_S:g} s"
+        try:
+            await asyncio.wait({work}, timeout=ANSWER_TIMEOUT_S)
+        except asyncio.CancelledError:
+            if place.get(self.transport) is not False:
+                raise
+            why = "the process is stopping"  # without an answer, uvicorn would log a traceback
         if not work.done() and place.get(self.transport) is False:
             late = True
             # The peer gets no answer from it any more, so log a failure.
             work.add_done_callback(_log_failure)
-            await busy(f"no answer within {ANSWER_TIMEOUT_S:g} s")(scope, receive, send)
+            await busy(why)(scope, receive, send)
             return
         await work
 

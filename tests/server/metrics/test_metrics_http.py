@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 
@@ -315,6 +316,27 @@ def test_silence_is_cut_off(server, monkeypatch):
         silent.settimeout(30)
         with contextlib.suppress(ConnectionError):
             assert silent.recv(1) == b""
+
+
+def test_a_server_that_stops_answers_slow_requests_and_logs_no_traceback(loop):
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow(_request: object) -> Response:
+        begun.set()
+        assert go_on.wait(60)
+        return plain_text(200, "too late")
+
+    server = start_http(CONFIG, loop, pages=[Route("/slow", slow)])
+    with structlog.testing.capture_logs() as logged, ThreadPoolExecutor() as pool:
+        try:
+            asked = pool.submit(get, server, "/slow")
+            assert begun.wait(60)
+            server.close()
+            status, text, _ = asked.result(60)
+            assert (status, text) == (503, "the process is stopping; ask again in a moment\n")
+        finally:
+            go_on.set()
+    assert logged == []
 
 
 def test_a_slow_answer_is_a_503_and_no_cut_connection(loop, monkeypatch):
