@@ -224,7 +224,7 @@ def easy(agents: Sequence[Mapping[str, int]], units: Sequence[tuple[int, Unit]])
             waiting.append(arrived)
             arrived += 1
         then, then_ms = list[dict[str, int]](), -1  # when the first one that waits begins
-        failed = set[tuple]()
+        failed = set[tuple[object, ...]]()
         for at in tuple(waiting):
             unit = units[at][1]
             alike = (*sorted(unit.need.items()), *unit.lasts_ms)
