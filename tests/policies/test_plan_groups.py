@@ -4,6 +4,7 @@ import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from allocator.policies import build
 from allocator.policies.drf import drf
 from allocator.policies.filling import Filling
 from allocator.policies.filling.scene.scene_builder import scene_of
-from allocator.policies.plan_guided import filling, sorts
+from allocator.policies.plan_guided import filling, keeping, sorts
 from allocator.policies.plan_guided.groups import (
     GROUPS_MAX,
     Groups,
@@ -247,6 +248,20 @@ def test_planned_grants_are_summed_over_roles(role, random) -> None:
         added = standing.measure[:, place] - before[0][:, place]
         assert added.tolist() == more[:, np.isin(leaf, mine)].sum(axis=1).tolist()
         assert standing.served[place] == max(standing.served[mine].tolist(), default=0)
+
+
+@pytest.mark.parametrize("barred_by", ["excluded", "covered", "barred"])
+def test_parts_of_tasks_are_kept_only_where_the_client_may_be_served(barred_by):
+    """Client 0 lacks a task of 5 CPUs, of which 3 are free on both agents."""
+    free = [[0, 0], [3000, 0], [3000, 0]]
+    cluster = static_snapshot([[1000, 1000]] * 2, [[5, 0], [1, 0]], free=np.array(free))
+    agents, late = scene_of(cluster, [drf(cluster)]).agents, np.array([0])
+    assert keeping.parts_of_tasks(cluster, agents, late).any(axis=1).tolist() == [True, True]
+    words = np.zeros_like(agents.barred)
+    words[1] = 1  # client 0
+    barred: dict[str, Any] = {barred_by: words}
+    agents = agents._replace(**barred)
+    assert keeping.parts_of_tasks(cluster, agents, late).any(axis=1).tolist() == [False, True]
 
 
 def path_of(parent: np.ndarray, place: int) -> list[int]:
