@@ -49,6 +49,9 @@ COLLECTING_MAX = 16
 BEGUN_MAX = 4
 """Maximum number of gangs considered for a new collection per cycle; each looks at all agents."""
 
+FULL_MAX = 1024
+"""Maximum number of full agents on which a gang collects at the same time."""
+
 RESTS_MAX = 1000
 """Maximum number of resting principals; while there are more, no gang begins to collect."""
 
@@ -284,23 +287,29 @@ def _places(state: State, snapshot: Snapshot, client: int, taken: Bools, lines: 
     lines = _missing(lines, found)
     if lines.number.any():
         # What becomes free on a full agent may be offered before the next full cycle.
-        full = _full_agents(state, snapshot, client)
-        found |= _spread_over(state, snapshot, client, full[~taken[full]], lines)
+        full = _full_agents(state, snapshot, client, taken, lines)
+        found |= _spread_over(state, snapshot, client, full, lines)
     taken[[agent for agent, _ in found]] = True
     return found
 
 
-def _full_agents(state: State, snapshot: Snapshot, client: int) -> Ints:
-    """Return the agents (n handles) that are no candidates, because too little is free there.
+def _full_agents(state: State, snapshot: Snapshot, client: int, taken: Bools, lines: Lines) -> Ints:
+    """Return a few agents (n handles) that are no candidates, because too little is free there.
 
-    Those on which the client collects already come first, so that it keeps them.
+    If they were empty, they would have room for a missing task. Those on which the client collects
+    already come first, so that it keeps them, and those where a task must run.
     """
-    ready = state.agents.ready.copy()
-    ready[snapshot.handle[snapshot.agents]] = False
-    full = _allowed(state, client, ready)
+    others = state.agents.ready & ~taken
+    others[snapshot.handle[snapshot.agents]] = False
+    full = _allowed(state, client, others)
+    room = _room_when_empty(state, snapshot, client, full, lines.number @ lines.size)
+    fits = np.zeros(len(full), np.bool_)
+    for size in lines.size[lines.number > 0]:
+        fits |= room.tasks(size) > 0
+    full = full[fits]
     its = state.clients.collecting.get(client)
-    mine = np.isin(full, its.agent if its else ())
-    return np.concatenate([full[mine], full[~mine]])
+    first = np.isin(full, [*(its.agent if its else ()), *lines.agent.tolist()])
+    return np.concatenate([full[first], full[~first]])[:FULL_MAX]
 
 
 def _spread_over(

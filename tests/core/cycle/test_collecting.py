@@ -15,6 +15,7 @@ from allocator.core import (
     Suppress,
 )
 from allocator.core.books.gang_offers import declined
+from allocator.core.cycle import collecting
 from allocator.policies import POLICIES
 from tests.core.session import Offer, Session
 from tests.world.rows import given_back
@@ -182,6 +183,32 @@ def test_what_full_agents_free_between_full_cycles_is_collected(spec):
         busy.end(1)
         busy.cycle()
     assert busy.got(2) == 20
+
+
+def test_a_gang_collects_on_a_few_full_agents_at_a_time(monkeypatch):
+    """Each gang looks at few of a large cluster's full agents; too small ones do not count."""
+    monkeypatch.setattr(collecting, "FULL_MAX", 1)
+    busy = Busy(agents=1, size=1)
+    for handle in (2, 3, 4):
+        busy.session.agent(handle, 4, 4)
+    busy.cycle()
+    busy.session.framework(2, 1, labels=gang(6))  # agents 2 to 4, if they were empty
+    for _ in range(PATIENCE + 1):
+        busy.end(2)
+        busy.cycle()
+    assert busy.collecting() == {2: {2: 2, 3: 2}}
+    busy.end(3)
+    assert busy.cycle([3]) == []
+    busy.end(4)
+    busy.cycle([4])
+    assert busy.got(1) == 1
+    busy.cycle()
+    assert busy.collecting() == {2: {2: 2, 3: 2, 4: 2}}
+    while not busy.got(2):
+        for agent in filter(lambda agent: _runs(busy, agent), (2, 3, 4)):
+            busy.end(agent)
+        busy.cycle()
+    assert busy.got(2) == 12
 
 
 def test_of_two_gangs_the_first_chooses_first_and_both_begin():
