@@ -94,11 +94,11 @@ def equal(scene: Scene) -> None:
     try:
         if scene.rig.status().outstanding_decisions:
             return  # the sidecar's books contain decisions that the master has not received
-        found = differences(ours, of_sidecar(scene.rig.unix), offered=False)
         until_s = time.monotonic() + LAG_S
-        while found and not findings.broken[EQUAL] and time.monotonic() < until_s:
+        while found := differences(ours, of_sidecar(scene.rig.unix), offered=False):
+            if findings.broken[EQUAL] or time.monotonic() > until_s:
+                break
             time.sleep(0.1)
-            found = differences(ours, of_sidecar(scene.rig.unix), offered=False)
     except (ConnectionError, grpc.RpcError):
         return  # stopped, frozen or out of descriptors
     master.settle()

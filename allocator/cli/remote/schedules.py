@@ -1,7 +1,8 @@
 """Scheduled rules: the options of `set` that give one a schedule, and the group `schedule`."""
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
@@ -59,10 +60,8 @@ def set_scheduled(
     from allocator.server.system import timetable
     from allocator.wire.settings.schedule import write_schedule
 
-    try:
+    with _naming_options():
         schedule = timetable.read(texts, int(time.time() * 1000))
-    except timetable.ScheduleError as error:
-        raise typer.BadParameter(f"--{error.field}: {error}") from None
     assert schedule is not None
     when = write_schedule(schedule)
     changes = [{"schedule": when, "change": {kind.name: rule}} for rule in rules]
@@ -74,9 +73,18 @@ def moment_ms(option: str, text: str) -> int:
     """Read a time, such as +2h; 0 if the text is empty."""
     from allocator.server.system import timetable
 
-    try:
+    with _naming_options():
         return timetable.moment_ms(option, text, "UTC", int(time.time() * 1000))
-    except timetable.ScheduleError as error:
+
+
+@contextmanager
+def _naming_options() -> Iterator[None]:
+    """Report an error in a time as one of its option."""
+    from allocator.server.system.timetable import ScheduleError
+
+    try:
+        yield
+    except ScheduleError as error:
         raise typer.BadParameter(f"--{error.field}: {error}") from None
 
 

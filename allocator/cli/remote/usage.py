@@ -43,8 +43,10 @@ _FORM = "write it as 7d, 12h, 2w, 2026-11-01, or 2026-11-01T06:00 (UTC)"
 
 
 def register(app: typer.Typer) -> None:
-    what = "What was used, offered and idle over time; `usage --since 7d` is short for"
-    what += " `usage show --since 7d`."
+    what = (
+        "What was used, offered and idle over time; `usage --since 7d` is short for"
+        " `usage show --since 7d`."
+    )
     usage = group(app, "usage", what, "show")
     remote(usage, "show", None)(usage_show)
     remote(usage, "reset", None)(usage_reset)

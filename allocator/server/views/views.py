@@ -22,6 +22,7 @@ from allocator.core import (
     Newcomer,
     OperatorChange,
     SetDrain,
+    Settings,
     budget_rows,
     quoted,
 )
@@ -137,7 +138,7 @@ class Views:
             status.unmet = self.demand.latest.text
         status.state_directory = self.operators.directory
         status.state_problem = self.operators.problem
-        status.coming.extend(self.coming(COMING_IN_STATUS))
+        status.coming.extend(self.coming(self.now_ms, COMING_IN_STATUS))
         status.warnings.extend(status_warnings.of_config(self.operators.loaded.config))
         status.warnings.extend(status_warnings.of_settings(status.settings, status.state_problem))
         status.warnings.extend(status_warnings.of_names(read[0]))
@@ -148,23 +149,26 @@ class Views:
 
     def read_settings(self) -> "ReadSettings":
         """Read the settings in force, and the clients they could match; on the books' thread."""
-        more = ((row, None) for row in taken_back(self.operators.overlay))
-        return Cluster(self.books.allocator), [*self._rows(), *more]
+        return self._read(Cluster(self.books.allocator), self.now_ms)
 
-    def _rows(self) -> Iterator[tuple[settings_pb2.Setting, OperatorChange | None]]:
-        mine, settings = self.operators, self.books.allocator.settings
-        held = for_core(mine.scheduled, self.now_ms)
-        return rows(mine.loaded, mine.overlay, settings, held)
+    def _read(self, cluster: Cluster, at_ms: int) -> "ReadSettings":
+        """Return a cluster with its settings, which are in force at a time."""
+        back = taken_back(self.operators.overlay)
+        return cluster, [*self._rows(cluster.settings, at_ms), *((row, None) for row in back)]
+
+    def _rows(
+        self, settings: Settings, at_ms: int
+    ) -> Iterator[tuple[settings_pb2.Setting, OperatorChange | None]]:
+        mine = self.operators
+        return rows(mine.loaded, mine.overlay, settings, for_core(mine.scheduled, at_ms))
 
     def _read_settings_at(self, at_ms: int) -> "ReadSettings":
         """Compute the settings at a later time, if operators change nothing until then."""
         mine, limits = self.operators, self.books.session_limits
-        held = for_core(mine.scheduled, at_ms)
-        settings, _ = mine.overlay.over(mine.loaded.config.settings(), limits, policies.build, held)
+        base, held = mine.loaded.config.settings(), for_core(mine.scheduled, at_ms)
         cluster = Cluster(self.books.allocator)
-        cluster.settings = settings
-        more = ((row, None) for row in taken_back(mine.overlay))
-        return cluster, [*rows(mine.loaded, mine.overlay, settings, held), *more]
+        cluster.settings, _ = mine.overlay.over(base, limits, policies.build, held)
+        return self._read(cluster, at_ms)
 
     def shares(
         self, ask: Ask, request: pb.GetSharesRequest, *, scored: bool = True
@@ -283,7 +287,7 @@ class Views:
         return rejecting_unknown(in_session=self.books.session is not None)
 
     def _read_drains(self) -> list[settings_pb2.Setting]:
-        found = self._rows()
+        found = self._rows(self.books.allocator.settings, self.now_ms)
         return [row for row, rule in found if isinstance(rule, SetDrain) and not rule.from_ms]
 
     def every_setting(self, ask: Ask, request: pb.ListSettingsRequest) -> pb.ListSettingsResponse:
@@ -295,11 +299,11 @@ class Views:
             raise RejectedError(f"at = {shown}: is in the past; {mend}")
         read = partial(self._read_settings_at, at_ms) if request.at_ms else self.read_settings
         settings = shown_settings(ask(read), every=True)
-        coming = schedules.coming_changes(self.operators.scheduled, at_ms, COMING_MAX)
+        coming = self.coming(at_ms, COMING_MAX)
         return pb.ListSettingsResponse(settings=settings, coming=coming)
 
-    def coming(self, most: int) -> Iterator[settings_pb2.ComingChange]:
-        return schedules.coming_changes(self.operators.scheduled, self.now_ms, most)
+    def coming(self, after_ms: int, most: int) -> Iterator[settings_pb2.ComingChange]:
+        return schedules.coming_changes(self.operators.scheduled, after_ms, most)
 
     def schedules(self, ask: Ask, _: pb.ListSchedulesRequest) -> pb.ListSchedulesResponse:
         ask(lambda: None)  # so that changes before the query are included
