@@ -88,15 +88,14 @@ class Doubt(Enum):
 class Flag:
     """A boolean field of an event, in words.
 
-    `meaning` documents it in the configuration, `hint` on the command line. If it is true, `words`
-    follow the value and `mark` appears in a table's column.
+    `meaning` documents it in the configuration, `hint` on the command line; `words` follow the
+    value if it is true.
     """
 
     name: str
     meaning: str
     hint: str
     words: str
-    mark: str
 
 
 @dataclass(frozen=True)
@@ -243,7 +242,6 @@ DEMAND = SettingKind(
             " label). false: applies only if it states nothing.",
             "Take precedence over what frameworks state themselves (REQUEST call, label).",
             "overrides what frameworks state",
-            "overrides",
         ),
     ),
     refused=frozenset({Doubt.NO_SUCH_RESOURCE, Doubt.TOO_LARGE}),
@@ -399,14 +397,12 @@ BUDGET = SettingKind(
             " period's budget.",
             "Add what is left to the next period, up to one period's budget.",
             "carried over",
-            "carries over",
         ),
         Flag(
             "hard",
             "true: over budget, the role is offered nothing until the period ends, also no"
             " guarantee.",
             "Over budget, offer the role nothing until the period ends, also no guarantee.",
-            "hard",
             "hard",
         ),
     ),

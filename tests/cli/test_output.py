@@ -238,11 +238,13 @@ def test_a_framework_cannot_command_the_terminal(capsys, name):
 
 def test_rules_are_tables(capsys):
     demand = spb.Demand(framework_name="spark*", demand=Quantities(name=["cpus"], amount=[500]))
-    rules = [spb.OperatorChange(demand=each) for each in (demand, spb.Demand(role="x"))]
+    others = spb.Demand(role="x", override=True)
+    rules = [spb.OperatorChange(demand=each) for each in (demand, others)]
     setting_tables.rules(by_kind(DEMAND, pb.ListRulesResponse(rules=rules)), "demand")
-    assert [line.split() for line in capsys.readouterr().out.splitlines()[1:]] == [
+    assert [line.split() for line in capsys.readouterr().out.splitlines()] == [
+        ["role", "framework", "one", "task", "needs", "override"],
         ["*", "spark*", "cpus:0.5", "-"],
-        ["x", "*", "unknown", "-"],
+        ["x", "*", "unknown", "yes"],
     ]
     setting_tables.rules(by_kind(CONSTRAINT, pb.ListRulesResponse()), "constraint")
     assert capsys.readouterr().out == "no rules\n"

@@ -82,8 +82,7 @@ def rules(data: dict[str, Any], name: str) -> None:
     head = [part.removesuffix("_name") for part in kind.scope.fields]
     if kind.value is not Value.NOTHING:
         head.append(kind.column)
-    head += [text.name.replace("_", " ") for text in kind.texts]
-    head += [""] * len(kind.flags)
+    head += [each.name.replace("_", " ") for each in (*kind.texts, *kind.flags)]
     print_table(head, (_row(kind, rule) for rule in data[kind.plural]), kind.none)
     print_section(BUDGET_USES, data.get("uses", []))
     tell(data)
@@ -131,7 +130,7 @@ def _row(kind: SettingKind, rule: dict[str, Any]) -> list[str]:
         case _:
             assert_never(kind.value)
     row += [rule[text.name] for text in kind.texts]
-    return row + [flag.mark if rule[flag.name] else "" for flag in kind.flags]
+    return row + ["yes" if rule[flag.name] else "" for flag in kind.flags]
 
 
 def _would(kind: SettingKind, change: dict[str, Any]) -> None:

@@ -102,17 +102,16 @@ class AdminServicer:
             self._audit.of_change(who, change, result="refused", error=error)
 
         judged = self._judged(method, request, refused, context)
-        if request.dry_run:
-            asked = self._loop.call(lambda: self._operators.in_force.before(change))
-            before = wait(context, asked)
-            self._audit.of_change(who, change, before, result="dry_run")
-            return judged
         told = settings_pb2.Change(warnings=judged.change.warnings, match=judged.change.match)
         try:
             with self._in_time(context, refused):
                 settings = wait(context, self._loop.call(self._operators.copied))
-                limits, try_policy = self._loop.session_limits, self._operators.try_policy
-                check(change, settings, limits, try_policy, left_s(context))
+                if change.takes_back or not request.dry_run:
+                    limits, try_policy = self._loop.session_limits, self._operators.try_policy
+                    check(change, settings, limits, try_policy, left_s(context))
+                if request.dry_run:
+                    self._audit.of_change(who, change, settings.before(change), result="dry_run")
+                    return judged
                 requester = Requester(who, context.is_active, expected)
                 effect = settled(self._operators.set(change, requester), left_s(context))
         except EventError as error:

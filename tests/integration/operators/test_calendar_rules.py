@@ -219,8 +219,9 @@ def test_pause_and_resume(process, reset):
     assert ask(process, "resume", "ops")["pauses"] == []
     ask(process, "pause", "ops", "--for", "20d")
     assert ask(process, "pause", "list")["pauses"] == [{"role": "ops"}]
-    done = command(process, "resume", "ops")
     (rule,) = ask(process, "schedule", "list")["schedules"]
-    assert done.returncode != 0
-    assert "there is no pause of role 'ops'; a scheduled rule holds now" in done.stderr
-    assert f"`schedule remove {rule['id']}`" in done.stderr
+    for options in ((), ("--dry-run",)):
+        done = command(process, "resume", "ops", *options)
+        assert done.returncode != 0
+        assert "there is no pause of role 'ops'; a scheduled rule holds now" in done.stderr
+        assert f"`schedule remove {rule['id']}`" in done.stderr

@@ -126,8 +126,19 @@ def duration(seconds: float) -> str:
 
 
 def hours(found: Quantities) -> str:
+    """Format resource-hours, to a tenth of an hour below 100.
+
+    >>> hours(Quantities(name=["cpus", "gpus"], amount=[1_234_567, 1_250]))
+    'cpus 1,234 h, gpus 1.2 h'
+    """
     pairs = zip(found.name, found.amount, strict=True)
-    return ", ".join(f"{name} {amount // 1000:,} h" for name, amount in pairs)
+    return ", ".join(f"{name} {_hours(amount)} h" for name, amount in pairs)
+
+
+def _hours(thousandths: int) -> str:
+    if thousandths < 100_000 and thousandths % 1000:
+        return f"{thousandths // 100 / 10:.1f}"
+    return f"{thousandths // 1000:,}"
 
 
 def moment(seconds: float) -> str:
