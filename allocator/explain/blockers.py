@@ -489,7 +489,7 @@ def _of_collecting(work: _Work, snapshot: Snapshot, need: int) -> None:
     since_s = (picture.now_ms - its.since_ms) // 1000
     on = f" on agents {names}{more}" if names else ""
     progress = f"collecting: {found} of {counted(need, 'task')} for {since_s} s"
-    cause = f"{progress}{on}{_forecast(picture, its)}"
+    cause = f"{progress}{on}{_lent(picture, its)}"
     work.mark(
         "gang", cause, picture.agents.ready, "wait: resources that become free are kept for it"
     )
@@ -509,19 +509,17 @@ def _in_s(picture: Picture, when_ms: int) -> int:
     return max(-(-(when_ms - picture.now_ms) // 1000), 0)
 
 
-def _forecast(picture: Picture, its: Collecting) -> str:
-    """Format when a gang is expected to begin, and the basis of the forecast."""
+def _lent(picture: Picture, its: Collecting) -> str:
+    """Format which of a gang's agents are lent to others, or why none can be."""
     if its.expected_ms < 0:
         return (
-            "; its start is not known: too few tasks like those on its agents have ended, so its"
-            " resources are not lent"
+            "; nothing of that is lent to others, because too few tasks like those on its agents"
+            " have ended to know when it can start"
         )
-    first_s, last_s = _in_s(picture, its.expected_ms), _in_s(picture, its.latest_ms)
-    lent = f"; {counted(len(its.lent), 'agent')} lent to others until then" if its.lent else ""
-    return (
-        f"; it is expected to start in {first_s} to {last_s} s (p50 to p95), from learnt durations"
-        f" of the tasks on its agents{lent}"
-    )
+    if not its.lent:
+        return ""
+    ends_s, agents = _in_s(picture, its.expected_ms), counted(len(its.lent), "agent")
+    return f"; {agents} lent to tasks of others that end within {ends_s} s"
 
 
 def _of_size(work: _Work, checker: PairChecker, where: Bools) -> None:

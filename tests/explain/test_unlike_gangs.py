@@ -169,9 +169,8 @@ def test_a_gang_that_collects_and_lends():
         return found.cause
 
     assert reason("gang") == (
-        "collecting: 0 of 2 tasks for 1 s on agents h1, h2; it is expected to start in 81 to 113"
-        " s (p50 to p95), from learnt durations of the tasks on its agents; 1 agent lent to others"
-        " until then"
+        "collecting: 0 of 2 tasks for 1 s on agents h1, h2; 1 agent lent to tasks of others"
+        " that end within 81 s"
     )
     gang = told("gang")
     # The second of two long tasks, which began at 1 s and end between 97 s and 129 s.
