@@ -1,4 +1,4 @@
-"""Fairness and utilisation: arrays to numbers.
+"""Measures of fairness: arrays to numbers.
 
 All functions are pure. Amounts may be int64 thousandths or floats, in any unit, as long as arrays
 that are compared share it. ``C`` counts clients (or frameworks, or roles), ``R`` resources.
@@ -9,8 +9,6 @@ References
    Allocation of Multiple Resource Types." NSDI 2011, sec. 3 and 4.
 .. [2] Jain, Chiu, Hawe. "A Quantitative Measure of Fairness and Discrimination for Resource
    Allocation in Shared Computer Systems." DEC-TR-301, 1984.
-.. [3] Ghodsi, Zaharia, Shenker, Stoica. "Choosy: Max-Min Fair Sharing for Datacenter Jobs with
-   Constraints." EuroSys 2013, sec. 3.1 and 7.1.
 """
 
 import numpy as np
@@ -80,11 +78,6 @@ def jain_index(share: Floats) -> float:
         return 1.0
     share = share / largest
     return float(share.sum() ** 2 / (len(share) * (share @ share)))
-
-
-def utilisation(held: Amounts, total: Amounts) -> Floats:
-    """The share of each resource that clients hold, (R,)."""
-    return resource_share(np.sum(held, axis=0)[None, :], total)[0]
 
 
 def tasks_of(bundle: Amounts, demand: Amounts) -> Floats:
@@ -162,24 +155,3 @@ def _best_bundle(demand: Floats, bundle: Floats) -> Floats:
         tasks[needed] = np.minimum(tasks[needed], ratio)
     best: Floats = tasks.max(axis=1, initial=0.0)
     return np.where((demand > 0).any(axis=1), best, 0.0)
-
-
-def sharing_incentive_deficit(
-    tasks: Floats, demand: Amounts, total: Amounts, weight: Floats | None = None
-) -> Floats:
-    """Number of tasks that each client lacks compared to its own part of the cluster, (C,) [1]_.
-
-    0 for a client that is not worse off in the shared cluster.
-
-    `tasks` (C,); `demand` (C, R), >= 0; `total` (R,).
-    `weight` (C,), > 0: client c's own part is ``weight[c] / sum(weight)`` of every resource.
-    """
-    weight = np.ones(len(tasks)) if weight is None else np.asarray(weight, np.float64)
-    alone = tasks_of(np.asarray(total, np.float64), demand)
-    return np.maximum(alone * weight / weight.sum() - tasks, 0.0)
-
-
-def rmse(share: Floats, reference: Floats) -> float:
-    """Root mean square difference of two allocation vectors, each sorted ([3]_, sec. 7.1)."""
-    difference = np.sort(np.asarray(share, np.float64)) - np.sort(np.asarray(reference))
-    return float(np.sqrt(np.mean(difference**2))) if len(difference) else 0.0

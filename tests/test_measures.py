@@ -54,12 +54,6 @@ def test_jain_index_stays_between_one_over_n_and_one(share: np.ndarray) -> None:
     assert 1 / len(share) - 1e-12 <= measures.jain_index(share) <= 1 + 1e-12
 
 
-def test_utilisation_adds_up_the_clients() -> None:
-    held = np.array([[1, 2], [2, 2]])
-    assert measures.utilisation(held, np.array([4, 16])).tolist() == [0.75, 0.25]
-    assert measures.utilisation(np.zeros((0, 2), np.int64), np.array([4, 16])).tolist() == [0, 0]
-
-
 def test_tasks_of_a_bundle_are_those_of_its_scarcest_resource() -> None:
     demand = np.array([[1, 4], [3, 0], [0, 0]])
     assert measures.tasks_of(np.array([6, 8]), demand).tolist() == [2.0, 2.0, 0.0]
@@ -113,25 +107,9 @@ def test_no_users_are_no_error() -> None:
     assert len(measures.dominant_share(no_users, np.array([1, 1]))) == 0
 
 
-def test_sharing_incentive_deficit_compares_with_the_own_part_of_the_cluster() -> None:
-    demand, total = np.array([[1, 4], [3, 1]]), np.array([9, 18])
-    # Half of <9, 18> runs min(4.5, 2.25) = 2.25 tasks of A and min(1.5, 9) = 1.5 of B.
-    deficit = measures.sharing_incentive_deficit(np.array([2.0, 2.0]), demand, total)
-    assert deficit.tolist() == [0.25, 0.0]
-    weight = np.array([2.0, 1.0])
-    deficit = measures.sharing_incentive_deficit(np.array([3.0, 0.5]), demand, total, weight)
-    assert deficit.tolist() == [0.0, 0.5]
-
-
 @given(arrays(np.int64, (5, 2), elements=AMOUNTS))
 def test_shares_do_not_depend_on_the_unit(held: np.ndarray) -> None:
     total = held.sum(axis=0)
     np.testing.assert_allclose(
         measures.dominant_share(held * 1000, total * 1000), measures.dominant_share(held, total)
     )
-
-
-def test_rmse_compares_sorted_vectors() -> None:
-    assert measures.rmse(np.array([1.0, 3.0]), np.array([3.0, 1.0])) == 0.0
-    assert measures.rmse(np.array([1.0, 3.0]), np.array([1.0, 5.0])) == pytest.approx(2**0.5)
-    assert measures.rmse(np.array([]), np.array([])) == 0.0
