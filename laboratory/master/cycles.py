@@ -142,7 +142,7 @@ class Cycles:
             framework, role, agent = decision.framework, decision.role, decision.agent
             self.record.outcomes[verdict.reason] += 1
             if steady and not self._is_excused(decision):
-                self.record.steady[verdict.reason] += 1
+                self.record.note_steady(verdict.reason, partial(self._in_words, decision, verdict))
             self.outbox.outcome(decisions.first_decision + number, verdict)
             if verdict.amount:
                 offers[framework].append(Offer(framework, role, agent, verdict.amount))
@@ -151,6 +151,11 @@ class Cycles:
             self._offer(self.members[handle], made)
         for row in zip(*map(np.ndarray.tolist, decisions.reclaims), strict=True):
             self._reclaim(*row)
+
+    def _in_words(self, decision: Decision, verdict: GateVerdict) -> str:
+        filters = self.ledger.filters.get(decision.framework, {})
+        its = filters.get((decision.role, decision.agent), [])
+        return f"at {self.event_heap.now_ms} ms, {verdict.reason.name}: {decision}; filters: {its}"
 
     def _judged(
         self, decisions: Decisions, sequence: int

@@ -326,6 +326,9 @@ def exclusions(places: list[tuple[int, int, int]], *, excluded: bool = True) -> 
 # The record of a run.
 
 
+REJECTIONS_MAX = 10
+
+
 @dataclass(slots=True)
 class Record:
     """Everything recorded during a run.
@@ -335,6 +338,7 @@ class Record:
     outcomes: outcomes of all decisions.
     steady: outcomes of decisions that no event could outdate, because none occurred between the
         request and their arrival: all of them should be valid.
+    rejections: the first steady decisions that were rejected, in words, at most REJECTIONS_MAX.
     waits_ms: from a framework's subscription to its first offer.
     fallbacks: offers that the master made without the sidecar.
     inverse_offers: how often a framework was asked to leave an agent.
@@ -346,6 +350,7 @@ class Record:
     latency_s: list[float] = field(default_factory=list)
     outcomes: Counter[Reason] = field(default_factory=Counter)
     steady: Counter[Reason] = field(default_factory=Counter)
+    rejections: list[str] = field(default_factory=list)
     waits_ms: list[int] = field(default_factory=list)
     batches: int = 0
     events: int = 0
@@ -356,6 +361,13 @@ class Record:
     resyncs: int = 0
     fallbacks: int = 0
     inverse_offers: int = 0
+
+    def note_steady(self, reason: Reason, in_words: Callable[[], str]) -> None:
+        """Count a decision that no event could outdate; `in_words` describes it."""
+        self.steady[reason] += 1
+        rejected = reason not in {Reason.OFFERED, Reason.PARTIAL}
+        if rejected and len(self.rejections) < REJECTIONS_MAX:
+            self.rejections.append(in_words())
 
     def note_use(self, now_ms: int, used: Sequence[int], total: Sequence[int]) -> None:
         """Record the amounts in use from now on, if they have changed."""

@@ -73,9 +73,9 @@ def steady(master: EmulatedMaster, findings: TortureFindings) -> None:
     """
     defects = master.record.defects
     findings.counts["decisions_made_smaller"] += defects.pop(Reason.PARTIAL, 0)
-    findings.check(
-        STEADY, [f"{count} decisions: {reason.name}" for reason, count in defects.items()]
-    )
+    told, master.record.rejections = master.record.rejections, []
+    counted = [f"{count} decisions: {reason.name}" for reason, count in defects.items()]
+    findings.check(STEADY, [f"{each}; {'; '.join(told)}" for each in counted])
     for reason in [*master.record.steady]:
         if reason != Reason.OFFERED:
             del master.record.steady[reason]

@@ -210,6 +210,20 @@ def test_a_decision_for_the_bearer_before_is_stale(link):
     assert master.record.offers == 0
 
 
+def test_a_wrong_decision_is_recorded_in_words(link):
+    link.script = [[], [(1, 1, 1, HALF)], [(1, 1, 1, HALF)]]
+    master, framework = master_for(link), Recorder()
+    run(master, 0)
+    master.subscribe(framework)
+    run(master, 20)
+    master.decline(framework.offers, 5000)
+    run(master, 1000)
+    assert master.record.defects == {Reason.FILTERED: 1}
+    (told,) = master.record.rejections
+    assert "FILTERED: Decision(framework=1" in told
+    assert f"OfferFilter(amount={HALF}" in told
+
+
 def test_an_offer_that_was_taken_back_is_not_delivered(link):
     master = master_for(link)
     framework = Recorder()
