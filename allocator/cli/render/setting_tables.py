@@ -82,7 +82,8 @@ def rules(data: dict[str, Any], name: str) -> None:
     head = [part.removesuffix("_name") for part in kind.scope.fields]
     if kind.value is not Value.NOTHING:
         head.append(kind.column)
-    head += [each.name.replace("_", " ") for each in (*kind.texts, *kind.flags)]
+    names = [*(text.name for text in kind.texts), *(flag.name for flag in kind.flags)]
+    head += [name.replace("_", " ") for name in names]
     print_table(head, (_row(kind, rule) for rule in data[kind.plural]), kind.none)
     print_section(BUDGET_USES, data.get("uses", []))
     tell(data)

@@ -215,6 +215,8 @@ class FollowedBooks:
     @property
     def allocator(self) -> Allocator:
         """The session's allocator; without a session, an empty one."""
+        # Another thread would get the allocator of a session that ends before its question's turn.
+        assert self._owner.ident in {None, threading.get_ident()} or not self._owner.is_alive()
         sidecar = self._sidecar
         return self._empty if sidecar is None else sidecar.allocator
 

@@ -123,7 +123,10 @@ class _Questions:
     def _forecast(
         self, spec: PolicySpec, response: pb.SetPolicyResponse, context: grpc.ServicerContext
     ) -> None:
-        copied: Detached = self._ask(context, self._views.books.allocator.copied)
+        def copy() -> Detached:
+            return self._views.books.allocator.copied()
+
+        copied = self._ask(context, copy)
         now = read_policy(response.policy)
         found, unaffected = fair_shares.compare_policies(self._views.books, copied, now, spec)
         response.forecasts.extend(found)

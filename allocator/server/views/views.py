@@ -258,9 +258,12 @@ class Views:
         return pb.ListNamesResponse(names=islice(fitting, NAMES_MAX))
 
     def agents(self, ask: Ask, request: pb.ListAgentsRequest) -> pb.ListAgentsResponse:
-        allocator = self.books.allocator
+        def read() -> tuple[Allocator, lists.agents.Candidates]:
+            allocator = self.books.allocator
+            return allocator, lists.agents.candidates(allocator, request)
+
         with self._rejecting():
-            found = ask(lambda: lists.agents.candidates(allocator, request))
+            allocator, found = ask(read)
             chosen, left_out = lists.agents.choose(found, request)
         copied = ask(lambda: lists.agents.AgentsCopy(allocator, chosen, found.info))
         response = pb.ListAgentsResponse(agents=lists.agents.write(copied), left_out=left_out)
@@ -284,7 +287,7 @@ class Views:
             return lists.roles.write(books, request)
 
     def _rejecting(self) -> AbstractContextManager[None]:
-        return rejecting_unknown(in_session=self.books.session is not None)
+        return rejecting_unknown(lambda: self.books.session is not None)
 
     def _read_drains(self) -> list[settings_pb2.Setting]:
         found = self._rows(self.books.allocator.settings, self.now_ms)

@@ -77,7 +77,7 @@ def books(failing) -> Iterator[FollowedBooks]:
 
 def tell(books: FollowedBooks, *events: Event) -> None:
     for event in events:
-        books.ask(partial(books.allocator.step, event)).result(WAIT_S)
+        books.ask(lambda event=event: books.allocator.step(event)).result(WAIT_S)
 
 
 def scrape(watch: FairnessWatch, roles_max: int = 100) -> Samples:

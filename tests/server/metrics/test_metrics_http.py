@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
@@ -461,7 +460,7 @@ def test_a_page_of_another_origin_gets_no_answer(loop, server, host):
 def test_a_part_that_fails_takes_away_itself_alone(loop, monkeypatch):
     """The rest of the scrape and the session are not affected."""
     for event in CLUSTER:
-        loop.ask(partial(loop.allocator.step, event)).result(60)
+        loop.ask(lambda event=event: loop.allocator.step(event)).result(60)
     given = state_families._roles
 
     def failing(report: Report, limit: int) -> Selection:

@@ -82,7 +82,7 @@ def server(loop, views) -> Iterator[MetricsServer]:
 
 def tell(loop: FollowedBooks, *events: Event) -> None:
     for event in events:
-        loop.ask(partial(loop.allocator.step, event)).result(60)
+        loop.ask(lambda event=event: loop.allocator.step(event)).result(60)
 
 
 def ask(server: MetricsServer, path: str, method: str = "GET"):
