@@ -1,7 +1,7 @@
 """The operators' service in this process: a core, books that follow it, and a channel to both."""
 
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -208,3 +208,13 @@ def asking(loop: CoreLoop, try_policy: TryPolicy = _no_trial) -> Iterator[AdminS
         server.stop(None).wait()
         questions.stop(None).wait()
         observer.close()
+
+
+def step_each(books: FollowedBooks, events: Iterable[Event]) -> None:
+    """Apply events to the allocator of such books, on their thread."""
+
+    def step(event: Event) -> None:
+        books.allocator.step(event)
+
+    for event in events:
+        books.ask(partial(step, event)).result(60)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from allocator.core import Floats, Ints, Reason
-from allocator.rule_kinds import KINDS, RULES
+from allocator.rule_kinds import KINDS
 from allocator.server.engine.sessions import SessionInfo
 from allocator.server.following.books import FollowedBooks
 from allocator.server.following.fair_shares import Fairness, FairnessCounts, FairnessWatch
@@ -296,13 +296,6 @@ ADMIN_CHANGES: Families[Operation] = (
         "admin_changes{setting,result}",
         "Changes of settings that operators requested, by result.",
         lambda now: _by_pair(_counted(now.said.admin_changes), KINDS, RESULTS),
-    ),
-    gauge(
-        "rules{kind}",
-        "Rules in force, of the configuration and of operators, by kind.",
-        lambda now: {
-            kind.name: len(getattr(now.books.allocator.settings, kind.plural)) for kind in RULES
-        },
     ),
     gauge(
         "operator_settings{kind}",

@@ -16,6 +16,7 @@ import structlog
 from prometheus_client import CollectorRegistry, ProcessCollector
 from starlette.routing import BaseRoute
 
+from allocator.rule_kinds import RULES
 from allocator.server.config import Config
 from allocator.server.following.books import FollowedBooks
 from allocator.server.metrics import (
@@ -74,10 +75,12 @@ class Scrapes:
 
 
 def _take(books: FollowedBooks) -> Scrape:
+    settings = books.allocator.settings
     return Scrape(
         report=report.read(books.allocator),
         counts=copy.deepcopy(books.counts),
         figures=books.figures,
+        rules={kind.name: len(getattr(settings, kind.plural)) for kind in RULES},
         filters_forgotten=books.allocator.state.filters.forgotten,
         in_session=books.session is not None,
     )

@@ -147,11 +147,15 @@ ASKED_MAX = 20
 
 @dataclass(frozen=True)
 class Scrape:
-    """The data of one scrape, all of the same moment; `figures`: of the deciding process."""
+    """The data of one scrape, all of the same moment.
+
+    `figures`: of the deciding process. `rules`: number of rules in force, by kind.
+    """
 
     report: Report
     counts: SessionCounts
     figures: Figures
+    rules: Mapping[str, int]
     filters_forgotten: int
     in_session: bool
     age_s: float = 0.0
@@ -428,6 +432,11 @@ CLUSTER: Families[Scrape] = (
         "envy_max_tasks",
         "Largest envy: how many more tasks a framework could run with another one's holdings.",
         lambda now: now.report.envy_max,
+    ),
+    gauge(
+        "rules{kind}",
+        "Rules in force, of the configuration and of operators, by kind.",
+        lambda now: now.rules,
     ),
 )
 

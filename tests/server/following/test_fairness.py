@@ -32,7 +32,7 @@ from allocator.server.following.fair_shares import (
 from allocator.server.metrics.family import Parts
 from allocator.server.metrics.operation_families import fairness_parts
 from tests.server.grpc.test_admin import CLUSTER, NESTED
-from tests.server.in_process import books_of, kept
+from tests.server.in_process import books_of, kept, step_each
 from tests.server.metrics.scraping import Samples, samples, series, value
 from tests.world.rows import holdings
 
@@ -76,8 +76,7 @@ def books(failing) -> Iterator[FollowedBooks]:
 
 
 def tell(books: FollowedBooks, *events: Event) -> None:
-    for event in events:
-        books.ask(lambda event=event: books.allocator.step(event)).result(WAIT_S)
+    step_each(books, events)
 
 
 def scrape(watch: FairnessWatch, roles_max: int = 100) -> Samples:

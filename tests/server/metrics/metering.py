@@ -45,6 +45,7 @@ def scrape(
         report=report.read(allocator),
         counts=counts or SessionCounts(),
         figures=FIGURES,
+        rules={},
         filters_forgotten=0,
         in_session=True,
         age_s=0.25,

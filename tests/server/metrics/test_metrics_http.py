@@ -31,7 +31,7 @@ from allocator.server.system.http_socket import http_socket
 from allocator.server.web import http as listener
 from allocator.server.web.http import Check, nothing_wrong, plain_text
 from tests.server.grpc.test_admin import CLUSTER
-from tests.server.in_process import books_of, kept, running
+from tests.server.in_process import books_of, kept, running, step_each
 from tests.server.metrics.scraping import samples, value
 from tests.server.sidecar_process import await_true
 
@@ -459,8 +459,7 @@ def test_a_page_of_another_origin_gets_no_answer(loop, server, host):
 
 def test_a_part_that_fails_takes_away_itself_alone(loop, monkeypatch):
     """The rest of the scrape and the session are not affected."""
-    for event in CLUSTER:
-        loop.ask(lambda event=event: loop.allocator.step(event)).result(60)
+    step_each(loop, CLUSTER)
     given = state_families._roles
 
     def failing(report: Report, limit: int) -> Selection:

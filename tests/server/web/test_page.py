@@ -43,7 +43,7 @@ from allocator.server.web.page import agent_map, look, page_routes, routes, tabl
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import settings_pb2
 from tests.integration.web.page_cluster import HOSTILE, TURNED, state
-from tests.server.in_process import books_of, kept
+from tests.server.in_process import books_of, kept, step_each
 from tests.server.metrics.test_metrics_http import Busy, start_http
 
 CONFIG = load(None, {}, [Flag("--set", "http.port", "0")])
@@ -81,8 +81,7 @@ def server(loop, views) -> Iterator[MetricsServer]:
 
 
 def tell(loop: FollowedBooks, *events: Event) -> None:
-    for event in events:
-        loop.ask(lambda event=event: loop.allocator.step(event)).result(60)
+    step_each(loop, events)
 
 
 def ask(server: MetricsServer, path: str, method: str = "GET"):
