@@ -95,6 +95,10 @@ class Recovery:
     timeout_ms: int = 600_000
 
 
+ROLES_SPARE = 16_384
+"""Number of roles beyond twice those in use after which idle ones are removed, as in the module."""
+
+
 class EmulatedMaster:
     """A Mesos master with its agents and frameworks.
 
@@ -126,6 +130,7 @@ class EmulatedMaster:
         self.members: dict[int, RegisteredFramework] = {}
         self.outbox = Outbox(self.ledger.kinds)
         self.roles = Roles(self.outbox)
+        self._roles_max = ROLES_SPARE
         self.ledger.path = self.roles.path
         self.session = Session(link, self.outbox, self.record, self._opening)
         self._cycles = Cycles(
@@ -154,6 +159,34 @@ class EmulatedMaster:
 
     def close(self) -> None:
         self.session.close()
+
+    def _name_roles(self, paths: Iterable[str]) -> None:
+        self.roles.name(paths)
+        if len(self.roles.handle) > self._roles_max:
+            self.event_heap.after(0, self._free_roles)
+
+    def _free_roles(self) -> None:
+        """Replace the session, which keeps the handles of its roles, if some roles are idle."""
+        if len(self.roles.handle) <= self._roles_max:
+            return
+        held = {
+            (framework, role)
+            for framework, places in self.ledger.holdings.items()
+            for role, _ in places
+        }
+        for handle, member in self.members.items():
+            joined = self.ledger.frameworks[handle].roles
+            left = {
+                path
+                for path in member.roles
+                if (role := self.roles.handle[path]) not in joined and (handle, role) not in held
+            }
+            self.roles.forget(left)
+            member.roles = tuple(path for path in member.roles if path not in left)
+        idle = self.roles.idle
+        self._roles_max = 2 * (len(self.roles.handle) - idle) + ROLES_SPARE
+        if idle:
+            self.session.open()
 
     def step(self, until_ms: int | None = None) -> bool:
         """Do the next action; False if there is none up to and including `until_ms`.
@@ -374,7 +407,7 @@ class EmulatedMaster:
         self._framework_count += 1
         framework_id = f"framework-{self._framework_count:06d}"
         roles = framework.identity.roles
-        self.roles.name(roles)
+        self._name_roles(roles)
         member = RegisteredFramework(framework, handle, framework_id, self.event_heap.now_ms, roles)
         self.members[handle] = member
         self._handle[framework] = handle
@@ -418,7 +451,7 @@ class EmulatedMaster:
         # Bind new roles. Keep old ones in `member.roles`: it may still hold something in them.
         before = set(member.roles)
         more = tuple(path for path in identity.roles if path not in before)
-        self.roles.name(more)
+        self._name_roles(more)
         member.roles += more
         roles = tuple(self.roles.handle[path] for path in identity.roles)
         suppressed = tuple(sorted(row.suppressed & set(roles)))

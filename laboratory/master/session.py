@@ -224,6 +224,11 @@ class Roles:
         for path in _with_ancestors(tuple(paths)):
             self._names[path] -= 1
 
+    @property
+    def idle(self) -> int:
+        """The number of roles without a reference, which the next session frees."""
+        return sum(not references for references in self._names.values())
+
     def begin(self) -> None:
         """Begin a session, with referenced roles only."""
         for path in [path for path in self.handle if not self._names[path]]:

@@ -1,5 +1,7 @@
 """The emulated master sends the messages of Mesos's master, in the same order."""
 
+from dataclasses import replace
+
 import pytest
 
 from allocator.core import (
@@ -9,14 +11,21 @@ from allocator.core import (
     AddFramework,
     Hold,
     Outcomes,
+    PolicySpec,
     Reason,
     Release,
     RemoveAgent,
+    Settings,
     Transition,
     UpdateFramework,
 )
+from allocator.policies import build
 from laboratory.frameworks.base import Identity
+from laboratory.links.base import DirectLink
+from laboratory.master import emulated
+from laboratory.random_cluster.checks import differences, of_ledger
 from laboratory.resources import AgentSpec
+from tests.laboratory.master.books import of_state
 from tests.laboratory.master.masters import Listener, master_for, run
 
 WHOLE = (4000, 8_192_000)
@@ -251,3 +260,26 @@ def test_a_session_begins_with_all_that_is_there(link):
     (refused,) = [event for event in state if isinstance(event, AddFilters)]
     assert refused.expires_ms.tolist() == [master.event_heap.now_ms + 59_999]
     assert len(master.outbox) == 0
+
+
+def test_roles_that_nobody_uses_are_removed_with_a_new_session(monkeypatch):
+    """As in the module; a session would otherwise need ever more handles."""
+    monkeypatch.setattr(emulated, "ROLES_SPARE", 10)
+    link = DirectLink(build, Settings(PolicySpec("drf", mode="oblivious")))
+    master, framework = master_for(link), Recorder()
+    run(master, 0)
+    master.subscribe(framework)
+    run(master, 20)
+    master.accept(framework.offers[0], [HALF], 60_000)
+    for number in range(100):
+        framework.identity = replace(framework.identity, roles=(f"r{number}/a", f"r{number}/b"))
+        master.reconnect(framework)
+        run(master, master.event_heap.now_ms + 1)
+        assert len(master.roles.handle) <= 30
+        assert "r" in master.roles.handle, "it still has a task in this role"
+    assert max(master.roles.path) <= 30
+    assert master.session.number > 10
+    master.settle()
+    now_ms = master.event_heap.now_ms
+    ours, theirs = of_ledger(master.ledger, now_ms), of_state(link.allocator.state, now_ms)
+    assert not differences(ours, theirs, offered=False)
