@@ -30,8 +30,6 @@ CONSERVATION = "conservation for each agent"
 EQUAL = "equal books on both sides"
 STEADY = "no decision that the books forbid"
 FACTS_MAX = 10
-LAG_S = 5.0
-"""Maximum time for the observer, from which the books are read, to catch up on a busy machine."""
 
 
 def conservation(master: EmulatedMaster, findings: TortureFindings) -> None:
@@ -94,11 +92,8 @@ def equal(scene: Scene) -> None:
     try:
         if scene.rig.status().outstanding_decisions:
             return  # the sidecar's books contain decisions that the master has not received
-        until_s = time.monotonic() + LAG_S
-        while found := differences(ours, of_sidecar(scene.rig.unix), offered=False):
-            if findings.broken[EQUAL] or time.monotonic() > until_s:
-                break
-            time.sleep(0.1)
+        found = differences(ours, of_sidecar(scene.rig.unix), offered=False)
+        listed = _listed_agents(scene.rig)
     except (ConnectionError, grpc.RpcError):
         return  # stopped, frozen or out of descriptors
     master.settle()
@@ -109,8 +104,17 @@ def equal(scene: Scene) -> None:
     wrong = [f"{at}, {line}" for line in found[:FACTS_MAX]]
     if len(found) > FACTS_MAX:
         wrong.append(f"{at}, {len(found) - FACTS_MAX} more differences")
+    if listed != (here := sorted(row.info.agent_id for row in master.ledger.agents.values())):
+        wrong.append(f"{at}, agents {here} here, {listed} are listed")
     findings.counts["facts_compared"] += len(ours)
     findings.check(EQUAL, wrong)
+
+
+def _listed_agents(rig: Rig) -> list[str]:
+    """Return the ids of all agents, from a list, which does not read the books as a dump does."""
+    with rig.operator() as sidecar:
+        answer = sidecar.ListAgents(pb.ListAgentsRequest(), timeout=ANSWER_S)
+    return sorted(each.agent_id for each in answer.agents)
 
 
 # Offers: each must be permitted, judged without the module's gates.
