@@ -174,8 +174,8 @@ class EmulatedMaster:
             for framework, places in self.ledger.holdings.items()
             for role, _ in places
         }
-        for handle, member in self.members.items():
-            joined = self.ledger.frameworks[handle].roles
+        for handle, row in self.ledger.frameworks.items():
+            member, joined = self.members[handle], row.roles
             left = {
                 path
                 for path in member.roles
