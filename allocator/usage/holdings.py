@@ -42,7 +42,8 @@ Put: TypeAlias = Callable[[Names, list[dict[str, int]]], None]
 class Holdings:
     """What each client holds, and the integrals since the last `take_out`.
 
-    `capacity`: capacity of the cluster, by resource.
+    `capacity`: capacity of the cluster, by resource; at least what is held, because an agent that
+        shrank may hold more than it has.
     """
 
     def __init__(
@@ -97,18 +98,20 @@ class Holdings:
         shape = (0, 2, len(self.resources))
         # By client, used or offered, and resource: amounts held, and their integrals in two parts.
         self._amount, self._high, self._low = (np.zeros(shape, np.int64) for _ in range(3))
+        self._held = np.zeros(len(self.resources), np.int64)  # sum of `_amount`
 
     @property
     def has_other_capacity(self) -> bool:
-        """Whether the cluster's capacity may have changed since it was read."""
-        return self._agents_version != self.state.agents.version
+        """Whether the capacity to count may have changed since it was read."""
+        if self._agents_version != self.state.agents.version:
+            return True
+        return bool((np.maximum(self._total, self._held) != self._counted).any())
 
     def read_capacity(self) -> None:
         self._agents_version = self.state.agents.version
-        total = self.state.total_by_kind()[self._kinds].tolist()
-        self.capacity = dict.fromkeys(self.resources, 0)
-        for column, amount in zip(self._columns.tolist(), total, strict=True):
-            self.capacity[self.resources[column]] += amount
+        self._total = self._by_resource(self.state.total_by_kind()[None])[0]
+        self._counted = np.maximum(self._total, self._held)
+        self.capacity = dict(zip(self.resources, self._counted.tolist(), strict=True))
 
     def advance(self, now_ms: int) -> None:
         """Advance the time; the integrals of a row are updated when the row changes."""
@@ -162,6 +165,7 @@ class Holdings:
                     self._not_known.add(row)
             if something and self._names[row] is None:
                 self._names[row] = self._place(self._owner(row))
+        self._held += (amount - self._amount[rows]).sum(axis=(0, 1))
         self._amount[rows] = amount
         self._since_ms[rows] = self._now_ms
 

@@ -32,7 +32,7 @@ from tests.tiers import EVERYTHING
 from tests.usage.twin import Twin, compare, warped
 from tests.wire.dialogue import Module, holding, new_sidecar
 from tests.wire.journal.following import Followed, beginning, new_follower
-from tests.world.rows import holdings_of
+from tests.world.rows import given_back, holdings_of
 
 LEAP_DAY_MS = 1_835_308_800_000 + 3 * HOUR_MS
 """2028-02-28T03:00Z: the histories below continue into the leap day."""
@@ -357,6 +357,19 @@ def test_amounts_as_large_as_may_be_are_exact():
     (hour,) = session.kept.hours().values()
     assert hour.held["role"]["eng", "cpus", Part.USED] == most * (STEP_MS - 1)
     assert hour.parts["cpus", Part.IDLE] == 2000 * (STEP_MS - 1)
+
+
+def test_no_figure_falls_while_an_agent_holds_more_than_it_has():
+    """One of two agents shrinks from 4 CPUs to 1 while 4 are used; the other has 2."""
+    session = Session(NOON_MS)
+    session.at(NOON_MS, Hold(holding(1, 1, 1, cpus=4000)))
+    session.at(NOON_MS + HOUR_MS // 8, UpdateAgent(1, capacity={0: 1000}))
+    assert session.cpus() == {"used": 0.5, "offered": 0.0, "idle": 0.25, "unknown": 0.0}
+    session.at(NOON_MS + HOUR_MS // 4)
+    assert session.cpus() == {"used": 1.0, "offered": 0.0, "idle": 0.25, "unknown": 0.0}
+    session.at(NOON_MS + HOUR_MS // 4, given_back(holding(1, 1, 1, cpus=3000), used=True))
+    session.at(NOON_MS + HOUR_MS // 2)
+    assert session.cpus() == {"used": 1.25, "offered": 0.0, "idle": 0.75, "unknown": 0.0}
 
 
 def test_the_names_that_held_most_are_kept_and_sums_stay():
