@@ -275,6 +275,9 @@ def _verdict(
     if not ranked:
         return f"{lately}no reason was found"
     first = ranked[0]
+    if client in picture.collecting:
+        first = next((each for each in ranked if each.reason == "gang"), first)
+        return f"{lately}{first.cause}"
     agents = "every agent" if first.agents >= count else f"{first.agents} of {of_agents}"
     return f"{lately}barred from {agents} ({first.reason}): {first.cause}"
 

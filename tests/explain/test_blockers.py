@@ -430,6 +430,7 @@ def test_a_gang_that_lends_says_how_long_and_when_it_begins():
         "collecting: 0 of 2 tasks for 1 s on agents h1, h2; 1 agent lent to tasks of others"
         " that end within 81 s"
     )
+    assert gang.verdict == found.cause
     cluster.session.give_back(cluster.offers[0])
     (other,) = explain(take(allocator, "framework", "middle"), "framework", "middle").clients
     (found,) = [each for each in other.blockers if each.reason == "gang"]
