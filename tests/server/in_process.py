@@ -58,11 +58,18 @@ def running(loop: CoreLoop) -> Iterator[CoreLoop]:
 class InProcess:
     """A module without a channel: its port is read here."""
 
-    def __init__(self, loop: CoreLoop, instance: str = "instance", started_us: int = 1) -> None:
+    def __init__(
+        self,
+        loop: CoreLoop,
+        instance: str = "instance",
+        started_us: int = 1,
+        *,
+        stalled_s: float = 0.2,
+    ) -> None:
         self.loop = loop
         self.cuts = 0
         self.clock_ms = 1
-        self.port = SessionStream("test", queue_max=4, stalled_s=0.2, cut=self._cut)
+        self.port = SessionStream("test", queue_max=4, stalled_s=stalled_s, cut=self._cut)
         self.client = ModuleSession(Greeting("master", instance, started_us))
         self.answers = self.port.answers()
         loop.open(self.port)

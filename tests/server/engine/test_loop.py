@@ -112,7 +112,7 @@ def test_a_peer_that_does_not_read_is_noticed(loop):
 
 
 def test_a_peer_that_reads_slowly_is_not_dropped(loop):
-    module = InProcess(loop).begin()
+    module = InProcess(loop, stalled_s=60.0).begin()
     for clock_ms in range(10, 14):
         module.say(module.client.batch(clock_ms))
     loop.call(lambda: None).result(60)
