@@ -100,6 +100,15 @@ def test_shares_are_a_table(capsys):
     assert "Jain index 0.750, largest envy: too much to compare" in lines
 
 
+@pytest.mark.parametrize(
+    ("envy", "told"), [(0, "0 tasks"), (1, "1 task"), (2.5, "2.5 tasks"), (4321, "4,321 tasks")]
+)
+def test_envy_is_counted_in_tasks(capsys, envy, told):
+    answer = pb.GetSharesResponse(jain_index=1, envy_max=envy)
+    share_tables.shares(share_tables.arranged(plain(answer)))
+    assert f"Jain index 1.000, largest envy: {told}\n" in capsys.readouterr().out
+
+
 def many() -> dict:
     """Two that wait, two that do not, in the order of the answer: the largest share first."""
     held = Quantities(name=["cpus", "mem"], amount=[4000, 8_192_000])
@@ -258,6 +267,17 @@ def test_a_reset_says_that_something_was_taken_back(capsys, dry_run):
     text = capsys.readouterr().out
     assert "nothing is set\n" in text
     assert text.startswith("reset; ") is not dry_run
+
+
+@pytest.mark.parametrize(
+    ("unaffected", "told"),
+    [(0, ""), (1, " 1 framework would not change."), (2, " 2 frameworks would not change.")],
+)
+def test_frameworks_that_a_policy_does_not_affect_are_counted(capsys, unaffected, told):
+    change = spb.Change(dry_run=True, would_be="tsf (its own selection, oblivious, hierarchical)")
+    answer = pb.SetPolicyResponse(change=change, unaffected=unaffected)
+    setting_tables._forecasts(plain(answer))
+    assert capsys.readouterr().out.endswith(f"difference of the ends.{told}\n")
 
 
 @pytest.mark.parametrize("complete", [True, False])

@@ -41,7 +41,8 @@ REPEAT = """\
 ## How to repeat the test
 
 Each framework is installed in a virtual environment of its own. `http-parser`, which pymesos needs,
-compiles with Python 3.10, not with 3.11; tfmesos2 needs `six` and does not declare it.
+compiles with Python 3.10. With 3.11 it compiles after `cython http_parser/parser.pyx` (Cython 0.29)
+in its sources. tfmesos2 needs `six` and does not declare it.
 
 {install}
 

@@ -67,7 +67,9 @@ def _forecasts(data: dict[str, Any]) -> None:
     print_rows(columns, data["forecasts"], "no framework's share would change")
     text = "share: held now. next: offered in the next cycle, share and agents. end: share if the"
     text += " cluster were allocated from scratch. change: difference of the ends."
-    say(f"{text} {counted(data['unaffected'], 'framework')} would not change.")
+    if data["unaffected"]:
+        text += f" {counted(data['unaffected'], 'framework')} would not change."
+    say(text)
 
 
 def rules(data: dict[str, Any], name: str) -> None:

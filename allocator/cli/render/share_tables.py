@@ -92,7 +92,8 @@ def _tell_of_fairness(data: dict[str, Any]) -> None:
     envy = data["envy_max"]
     tasks = "too much to compare"
     if envy is not None:
-        tasks = f"{envy:,.3g} tasks" if envy < 1000 else f"{envy:,.0f} tasks"
+        number = f"{envy:,.3g}" if envy < 1000 else f"{envy:,.0f}"
+        tasks = f"{number} task" + "s" * (number != "1")
     say()
     say(f"Jain index {data['jain_index']:.3f}, largest envy: {tasks}")
     if data["fair"]:

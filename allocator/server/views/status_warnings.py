@@ -14,7 +14,7 @@ from allocator.plain import counted, how_many
 from allocator.server.config import OPEN_SESSIONS, Config
 from allocator.server.following.books import FollowedBooks
 from allocator.server.operators.rule_checks import Cluster, rules_with_unknown_names
-from allocator.server.reports.report import Aside, Gangs, Report, Unfit
+from allocator.server.reports.report import Aside, Gangs, Overdue, Report, Unfit
 from allocator.server.system.lasting import failures
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import settings_pb2
@@ -66,16 +66,7 @@ def of_books(books: FollowedBooks, state: Report) -> Iterator[pb.StatusWarning]:
             text=f"decisions continue, but are not recorded: {why_off}",
             mend="writing is retried within a minute",
         )
-    overdue = state.overdue
-    if overdue.nothing:
-        patience = books.allocator.settings.patience_cycles
-        who = how_many(overdue.frameworks, overdue.nothing)
-        yield pb.StatusWarning(
-            what="starvation",
-            text=f"{who} were offered nothing in {patience} cycles or more that could have served"
-            " them, although they refuse nothing and are below their limits",
-            mend="mesos-allocator explain framework NAME says why",
-        )
+    yield from _overdue(state.overdue, books.allocator.settings.patience_cycles)
     yield from _gangs(state.gangs)
     yield from _set_aside(state.aside)
     yield from _unfit(state.unfit, state.resources)
@@ -115,6 +106,17 @@ def _gangs(gangs: Gangs) -> Iterator[pb.StatusWarning]:
             mend="make the gang smaller (mesos-allocator gang set), raise its limit, or add agents;"
             " mesos-allocator explain role NAME says which",
         )
+
+
+def _overdue(overdue: Overdue, patience: int) -> Iterator[pb.StatusWarning]:
+    if not overdue.nothing:
+        return
+    yield pb.StatusWarning(
+        what="starvation",
+        text=f"{how_many(overdue.frameworks, overdue.nothing)} got no offer in {patience} cycles or"
+        " more, although some agents suit, nothing is refused and no limit is reached",
+        mend="mesos-allocator explain framework NAME says why",
+    )
 
 
 def _set_aside(aside: Aside) -> Iterator[pb.StatusWarning]:

@@ -14,6 +14,8 @@ from allocator.core import (
     Suppress,
     Transition,
 )
+from allocator.server.reports import report
+from allocator.server.views import status_warnings
 from tests.server.metrics.metering import GIB, crowd, nsdi, scrape
 from tests.server.metrics.scraping import Samples, series, value
 from tests.world.rows import holdings
@@ -59,12 +61,17 @@ def test_overdue_frameworks_are_counted_by_reason():
     assert value(found, "framework_waited_cycles", framework="other") == 0
     found = scrape(allocator, frameworks_max=0)
     assert value(found, "framework_waited_cycles", framework="other") == 3
+    (warning,) = status_warnings._overdue(report.read(allocator).overdue, patience=3)
+    assert warning.text.startswith("2 frameworks got no offer in 3 cycles or more")
     # B uses 6 CPUs: its role has none left.
     allocator.step(SetQuota("ops", {}, {"cpus": 6000}))
     assert kept_by(scrape(allocator)) == {"filters": 0, "limit": 1, "nothing": 1}
+    (warning,) = status_warnings._overdue(report.read(allocator).overdue, patience=3)
+    assert warning.text.startswith("1 framework got no offer in 3 cycles or more")
     ended = holdings((1, 3, 1, 1000, GIB))
     allocator.step(Release(ended, np.array([60_000]), np.array([True])))
     assert kept_by(scrape(allocator)) == {"filters": 1, "limit": 1, "nothing": 0}
+    assert not list(status_warnings._overdue(report.read(allocator).overdue, patience=3))
     allocator.step(Suppress(1))
     allocator.step(Suppress(2))
     assert kept_by(scrape(allocator)) == {"filters": 0, "limit": 0, "nothing": 0}
