@@ -262,7 +262,7 @@ def test_a_session_begins_with_all_that_is_there(link):
     assert len(master.outbox) == 0
 
 
-def test_roles_that_nobody_uses_are_removed_with_a_new_session(monkeypatch):
+def test_idle_roles_are_removed_with_a_new_session(monkeypatch):
     """As in the module; a session would otherwise need ever more handles."""
     monkeypatch.setattr(emulated, "ROLES_SPARE", 10)
     link = DirectLink(build, Settings(PolicySpec("drf", mode="oblivious")))
