@@ -89,7 +89,7 @@ class History:
             region=self.one("", "near"),
             minimum=self.one(*MINIMUMS),
         )
-        self.pair = Pair(PATHS, options, policy)
+        self.pair = Pair(PATHS, options, policy, gangs=self.gangs)
         self.model = self.pair.model
         self.told = [f"{policy}", f"{options}"]
         self.offers = 0

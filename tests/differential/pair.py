@@ -99,10 +99,13 @@ class Pair:
     rows, so that both sides break ties alike.
     """
 
-    def __init__(self, roles: Iterable[str], options: Options, policy: PolicySpec) -> None:
+    def __init__(
+        self, roles: Iterable[str], options: Options, policy: PolicySpec, *, gangs: bool = False
+    ) -> None:
+        """Start both sides; `gangs`: whether frameworks may state them, which the model ignores."""
         self.handle = {role: number for number, role in enumerate(sorted(roles), 1)}
         self.path = {number: role for role, number in self.handle.items()}
-        self.compares_offers = policy == BUILT_IN
+        self.compares_offers = policy == BUILT_IN and not gangs
         # What a collecting gang keeps would count as left over.
         waits: dict[str, Any] = (
             {"patience_cycles": 0} if self.compares_offers else {"collect_ms": 0}
