@@ -513,8 +513,8 @@ def _lent(picture: Picture, its: Collecting) -> str:
     """Format which of a gang's agents are lent to others, or why none can be."""
     if its.expected_ms < 0:
         return (
-            "; nothing of that is lent to others, because too few tasks like those on its agents"
-            " have ended to know when it can start"
+            "; none of it is lent to others: too few tasks like those on its agents have ended to"
+            " forecast its start"
         )
     if not its.lent:
         return ""

@@ -332,6 +332,7 @@ def exclusions(places: list[tuple[int, int, int]], *, excluded: bool = True) -> 
 
 
 REJECTIONS_MAX = 10
+"""Maximum number of rejected decisions that are described in words."""
 
 
 @dataclass(slots=True)

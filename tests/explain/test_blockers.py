@@ -404,8 +404,8 @@ def test_a_gang_that_collects_and_who_waits_for_it():
     a.allocator.advance(a.now_ms)
     found = blockers(a)["gang"]
     assert found.cause == (
-        "collecting: 1 of 4 tasks for 40 s on agents h1, h2; nothing of that is lent to others,"
-        " because too few tasks like those on its agents have ended to know when it can start"
+        "collecting: 1 of 4 tasks for 40 s on agents h1, h2; none of it is lent to others:"
+        " too few tasks like those on its agents have ended to forecast its start"
     )
     assert found.agents == 2
     found = blockers(a, "g")["gang"]

@@ -1,7 +1,7 @@
 """The operators' service in this process: a core, books that follow it, and a channel to both."""
 
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -217,7 +217,7 @@ def asking(loop: CoreLoop, try_policy: TryPolicy = _no_trial) -> Iterator[AdminS
         observer.close()
 
 
-def step_each(books: FollowedBooks, events: Iterable[Event]) -> None:
+def tell_books(books: FollowedBooks, *events: Event) -> None:
     """Apply events to the allocator of such books, on their thread."""
 
     def step(event: Event) -> None:

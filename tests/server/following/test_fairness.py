@@ -12,7 +12,6 @@ from allocator import policies
 from allocator.core import (
     AddFramework,
     Define,
-    Event,
     FrameworkInfo,
     Policy,
     PolicySpec,
@@ -32,7 +31,7 @@ from allocator.server.following.fair_shares import (
 from allocator.server.metrics.family import Parts
 from allocator.server.metrics.operation_families import fairness_parts
 from tests.server.grpc.test_admin import CLUSTER, NESTED
-from tests.server.in_process import books_of, kept, step_each
+from tests.server.in_process import books_of, kept, tell_books
 from tests.server.metrics.scraping import Samples, samples, series, value
 from tests.world.rows import holdings
 
@@ -70,13 +69,9 @@ def books(failing) -> Iterator[FollowedBooks]:
     """The example of NSDI 2011, sec. 4.1: A has its three tasks, B one of its fair two."""
     one, other = {"cpus": 1000, "mem": 4 * GIB}, {"cpus": 3000, "mem": 1 * GIB}
     with kept(books_of(policies.build, failing.build)) as found:
-        tell(found, SetPolicy(DRF), *CLUSTER, NESTED, SetWeights({"eng": 1.0}))
-        tell(found, SetDemand("", "spark", one), SetDemand("", "kafka", other))
+        tell_books(found, SetPolicy(DRF), *CLUSTER, NESTED, SetWeights({"eng": 1.0}))
+        tell_books(found, SetDemand("", "spark", one), SetDemand("", "kafka", other))
         yield found
-
-
-def tell(books: FollowedBooks, *events: Event) -> None:
-    step_each(books, events)
 
 
 def scrape(watch: FairnessWatch, roles_max: int = 100) -> Samples:
@@ -107,12 +102,12 @@ def test_metrics_show_each_distance_from_the_fair_share(books):
 
 def test_frameworks_that_refuse_or_suppress_offers_lack_nothing(books):
     nothing = holdings((2, 3, 1, 1000, 0))
-    tell(books, Release(nothing, np.array([3_600_000]), np.array([True])))
+    tell_books(books, Release(nothing, np.array([3_600_000]), np.array([True])))
     found = looked(books)
     # The refusal does not change the fair shares, and B has less than before.
     assert value(found, "role_fairness_error", role="ops") == pytest.approx(2 / 9 - 2 / 3)
     assert value(found, "role_shortfall", role="ops") == 0
-    tell(books, Suppress(2))
+    tell_books(books, Suppress(2))
     found = looked(books)
     assert value(found, "role_fair_share", role="ops") == 0
     assert value(found, "role_fairness_error", role="ops") == pytest.approx(2 / 9)
@@ -120,15 +115,19 @@ def test_frameworks_that_refuse_or_suppress_offers_lack_nothing(books):
 
 
 def test_a_role_lacks_what_those_below_it_lack(books):
-    tell(books, Release(holdings((1, 2, 1, 1000, 4 * GIB)), np.array([0]), np.array([True])))
+    tell_books(books, Release(holdings((1, 2, 1, 1000, 4 * GIB)), np.array([0]), np.array([True])))
     found = looked(books)
     for role in ("eng", "eng/ads"):
         assert value(found, "role_shortfall", role=role) == pytest.approx(4 / 18)
 
 
 def test_of_many_roles_those_that_have_or_should_have_most_are_shown(books):
-    tell(books, Define({}, {4: "small"}), AddFramework(3, FrameworkInfo("id-3", name="tiny"), (4,)))
-    tell(books, SetWeights({"eng": 1.0, "small": 0.01}), SetDemand("", "tiny", {"cpus": 1000}))
+    tell_books(
+        books, Define({}, {4: "small"}), AddFramework(3, FrameworkInfo("id-3", name="tiny"), (4,))
+    )
+    tell_books(
+        books, SetWeights({"eng": 1.0, "small": 0.01}), SetDemand("", "tiny", {"cpus": 1000})
+    )
     watch = FairnessWatch(books, 60.0)
     watch.sample()
     shown = series(scrape(watch, roles_max=3), "role_shortfall")
@@ -142,7 +141,7 @@ def test_an_empty_cluster_has_no_series(books):
     watch = FairnessWatch(books, 60.0)
     watch.sample()
     assert series(scrape(watch), "role_fair_share")
-    tell(books, RemoveFramework(1), RemoveFramework(2))
+    tell_books(books, RemoveFramework(1), RemoveFramework(2))
     watch.sample()
     found = scrape(watch)
     assert not series(found, "role_fair_share")

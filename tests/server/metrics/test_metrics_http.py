@@ -31,7 +31,7 @@ from allocator.server.system.http_socket import http_socket
 from allocator.server.web import http as listener
 from allocator.server.web.http import Check, nothing_wrong, plain_text
 from tests.server.grpc.test_admin import CLUSTER
-from tests.server.in_process import books_of, kept, running, step_each
+from tests.server.in_process import books_of, kept, running, tell_books
 from tests.server.metrics.scraping import samples, value
 from tests.server.sidecar_process import await_true
 
@@ -177,12 +177,12 @@ def test_a_busy_core_is_not_ready_and_in_the_end_not_alive(monkeypatch):
 
 
 def test_a_busy_core_is_shown_as_it_was(server, loop, impatient):
-    for event in (
+    tell_books(
+        loop,
         Options(),
         Define({0: Kind("cpus")}, {}),
         AddAgent(1, AgentInfo("a"), {0: 4000}),
-    ):
-        loop.ask(lambda event=event: loop.allocator.step(event)).result()
+    )
     fresh = samples(get(server, "/metrics")[1])
     assert value(fresh, "capacity", resource="cpus") == 4
     fresh_age_s = value(fresh, "report_age_seconds")
@@ -459,7 +459,7 @@ def test_a_page_of_another_origin_gets_no_answer(loop, server, host):
 
 def test_a_part_that_fails_takes_away_itself_alone(loop, monkeypatch):
     """The rest of the scrape and the session are not affected."""
-    step_each(loop, CLUSTER)
+    tell_books(loop, *CLUSTER)
     given = state_families._roles
 
     def failing(report: Report, limit: int) -> Selection:

@@ -22,7 +22,6 @@ from allocator.core import (
     AddFramework,
     AgentInfo,
     Define,
-    Event,
     FrameworkInfo,
     Kind,
     Options,
@@ -43,7 +42,7 @@ from allocator.server.web.page import agent_map, look, page_routes, routes, tabl
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import settings_pb2
 from tests.integration.web.page_cluster import HOSTILE, TURNED, state
-from tests.server.in_process import books_of, kept, step_each
+from tests.server.in_process import books_of, kept, tell_books
 from tests.server.metrics.test_metrics_http import Busy, start_http
 
 CONFIG = load(None, {}, [Flag("--set", "http.port", "0")])
@@ -78,10 +77,6 @@ def server(loop, views) -> Iterator[MetricsServer]:
     running = start_http(CONFIG, loop, pages=page_routes(views, "local"))
     yield running
     running.close()
-
-
-def tell(loop: FollowedBooks, *events: Event) -> None:
-    step_each(loop, events)
 
 
 def ask(server: MetricsServer, path: str, method: str = "GET"):
@@ -119,7 +114,7 @@ class Elements(HTMLParser):
 
 @pytest.mark.parametrize("path", PAGES)
 def test_nothing_is_run_and_nothing_comes_from_elsewhere(loop, server, path):
-    tell(loop, Options(), *state(60))
+    tell_books(loop, Options(), *state(60))
     elements = Elements(page(server, path)).found
     assert not {tag for tag, _ in elements} & {"script", "iframe", "object", "embed", "base"}
     for tag, attributes in elements:
@@ -131,7 +126,7 @@ def test_nothing_is_run_and_nothing_comes_from_elsewhere(loop, server, path):
 
 
 def test_any_name_of_a_framework_is_text(loop, server):
-    tell(loop, Options(), *state(60))
+    tell_books(loop, Options(), *state(60))
     text = page(server, "/")
     assert HOSTILE not in text
     shown = "".join(Elements(text).text)
@@ -165,7 +160,7 @@ def test_the_page_is_read_only(server):
 
 
 def test_shares_and_states_stand_in_it(loop, server):
-    tell(loop, Options(), *state(60))
+    tell_books(loop, Options(), *state(60))
     shown = " ".join("".join(Elements(page(server, "/")).text).split())
     assert "No warnings." not in shown
     assert "no session no master has a session" in shown
@@ -180,22 +175,22 @@ def test_shares_and_states_stand_in_it(loop, server):
 
 
 def test_the_map_shows_a_drained_agent_as_not_offered(loop, server):
-    tell(loop, Options(), *state(3))
+    tell_books(loop, Options(), *state(3))
     rows = loop.ask(lambda: agent_rows.take(loop.allocator)).result(60)
-    tell(loop, SetDrain(rows.name[0]))
+    tell_books(loop, SetDrain(rows.name[0]))
     drained = loop.ask(lambda: agent_rows.take(loop.allocator)).result(60)
     assert (rows.on[0], drained.on[0]) == (True, False)
     assert drained.on[1:].tolist() == rows.on[1:].tolist()
 
 
 def test_errors_are_reported(loop, server):
-    tell(loop, Options(), *state(3), SetPaused(True))
+    tell_books(loop, Options(), *state(3), SetPaused(True))
     shown = "".join(Elements(page(server, "/")).text)
     assert "the master makes no offers yet" in shown
 
 
 def test_an_explanation_is_found_by_name_and_by_id(loop, server):
-    tell(loop, Options(), *state(60))
+    tell_books(loop, Options(), *state(60))
     for question in ("kind=framework&name=spark-pi", "name=id-0001"):
         shown = "".join(Elements(page(server, f"/explain?{question}")).text)
         assert "spark-pi id-0001, in the role" in shown
@@ -226,7 +221,7 @@ def links_to(server: MetricsServer, path: str, begins: str) -> list[str]:
 
 
 def test_links_lead_to_what_has_the_name(loop, server):
-    tell(
+    tell_books(
         loop,
         Options(),
         Define({0: Kind("cpus")}, {1 + each: role for each, role in enumerate(ROLES)}),
@@ -275,7 +270,7 @@ def test_any_name_survives_an_address(name):
     ],
 )
 def test_a_wrong_question_is_answered_with_what_would_be_right(loop, server, path, status, text):
-    tell(loop, Options(), *state(60))
+    tell_books(loop, Options(), *state(60))
     got, answer, _ = ask(server, path.replace("<", "%3C").replace(">", "%3E"))
     assert got == status
     assert text in answer
@@ -345,7 +340,7 @@ def test_the_page_can_be_turned_off(loop, views):
 def test_a_busy_core_is_shown_as_it_was(loop, server, monkeypatch):
     monkeypatch.setattr(look, "ANSWER_S", 0.05)
     monkeypatch.setattr(routes, "QUESTION_S", 0.05)
-    tell(loop, Options(), *state(60))
+    tell_books(loop, Options(), *state(60))
     with Busy(loop):
         status, text, _ = ask(server, "/")
         assert status == 503
@@ -449,7 +444,7 @@ def test_an_agent_without_a_resource_is_idle_and_one_that_is_off_looks_so():
 def test_a_cluster_of_many_agents_and_frameworks_makes_a_page_of_bounded_size(loop, server):
     agents, frameworks = 20_000, 300
     handles = np.arange(1, agents + 1)
-    tell(
+    tell_books(
         loop,
         Options(),
         Define({0: Kind("cpus")}, {1: "eng"}),
@@ -490,7 +485,7 @@ def test_of_a_rule_is_said_how_many_it_is_about():
 @pytest.mark.parametrize("path", PAGES)
 def test_headings_are_in_order(loop, server, path):
     """Users of screen readers jump from one heading to the next: no level is skipped."""
-    tell(loop, Options(), *state(60))
+    tell_books(loop, Options(), *state(60))
     found = [int(tag[1]) for tag, _ in Elements(page(server, path)).found if tag in HEADINGS]
     assert found[0] == 1
     assert found.count(1) == 1
@@ -498,7 +493,7 @@ def test_headings_are_in_order(loop, server, path):
 
 
 def test_shares_are_written_and_drawn_as_parts_of_the_cluster(loop, server, views):
-    tell(loop, Options(), *state(60))
+    tell_books(loop, Options(), *state(60))
     text = page(server, "/shares")
     shares = views.shares(partial(loop.read, within_s=60.0), pb.GetSharesRequest())
     for role in (each for each in shares.roles if each.share):

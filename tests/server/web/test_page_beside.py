@@ -13,7 +13,8 @@ from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import settings_pb2
 from tests.integration.sessions.two_frameworks import CLUSTER
 from tests.integration.web.page_cluster import state
-from tests.server.web.test_page import always_fresh, loop, page, server, tell, views
+from tests.server.in_process import tell_books
+from tests.server.web.test_page import always_fresh, loop, page, server, views
 from tests.world.rows import holdings
 
 __all__ = ["always_fresh", "loop", "server", "views"]  # fixtures
@@ -30,7 +31,7 @@ def words_between(page_text: str, begin: str, end: str) -> str:
 
 
 def test_sections_without_content_are_omitted(loop, server):
-    tell(loop, *state(12))
+    tell_books(loop, *state(12))
     shown = page(server, "/")
     assert 'id="drained"' not in shown
     assert 'id="shadow"' not in shown
@@ -39,11 +40,11 @@ def test_sections_without_content_are_omitted(loop, server):
 
 def test_a_drained_agent_is_shown_with_who_still_holds_something(loop, server):
     """Agent 5 of the cluster is empty; on agent 10 two frameworks hold a quarter of the CPUs."""
-    tell(loop, *state(12))
+    tell_books(loop, *state(12))
     agents = loop.ask(lambda: loop.allocator).result(60).state.agents
     eighth = int(agents.capacity[10, 0] // 8)
-    tell(loop, Hold(holdings((1, 2, 10, eighth, 0), (3, 4, 10, eighth, 0))))
-    tell(loop, SetDrain("rack00-node-5"), SetDrain("agent-10"))
+    tell_books(loop, Hold(holdings((1, 2, 10, eighth, 0), (3, 4, 10, eighth, 0))))
+    tell_books(loop, SetDrain("rack00-node-5"), SetDrain("agent-10"))
     found = loop.ask(lambda: drained.take(loop.allocator)).result(60)
     assert [(each.name, each.frameworks, each.used) for each in found.rows] == [
         ("rack00-node-10", 2, pytest.approx(0.25)),
@@ -57,7 +58,7 @@ def test_a_drained_agent_is_shown_with_who_still_holds_something(loop, server):
 
 
 def test_many_drained_agents_are_a_table_of_bounded_size(loop, server):
-    tell(loop, *state(60), *(SetDrain(f"agent-{number}") for number in range(1, 41)))
+    tell_books(loop, *state(60), *(SetDrain(f"agent-{number}") for number in range(1, 41)))
     found = loop.ask(lambda: drained.take(loop.allocator)).result(60)
     assert (len(found.rows), found.more) == (drained.SHOWN_MAX, 40 - drained.SHOWN_MAX)
     assert [each.used for each in found.rows] == sorted((r.used for r in found.rows), reverse=True)
@@ -77,7 +78,7 @@ def test_drains_are_found_by_host_and_by_id():
 
 
 def test_the_shadow_policy_is_shown_beside_the_one_in_force(loop, server):
-    tell(loop, *state(12), SetShadow(PolicySpec("ps-dsf", mode="oblivious")))
+    tell_books(loop, *state(12), SetShadow(PolicySpec("ps-dsf", mode="oblivious")))
     assert "by ps-dsf" in text_of(page(server, "/"), "shadow")  # before any cycle, too
     for now_ms in (1000, 2000):
         loop.ask(lambda now_ms=now_ms: loop.allocator.allocate(now_ms)).result(60)
@@ -112,11 +113,11 @@ def test_budgets_are_shown_with_what_is_left_and_when_they_run_out(loop, server)
     """At noon, eng has held 4 CPUs for two hours, and ops one, which had a CPU hour."""
     noon_ms = 20_000 * DAY_MS + DAY_MS // 2
     begun_ms = noon_ms - DAY_MS // 12
-    tell(loop, Options(), *CLUSTER)
+    tell_books(loop, Options(), *CLUSTER)
     loop.ask(lambda: loop.allocator.advance(begun_ms)).result(60)
-    tell(loop, SetBudget("eng", {"cpus": 20_000}, "day"))
-    tell(loop, SetBudget("ops", {"cpus": 1000}, "day", hard=True))
-    tell(loop, Hold(holdings((1, 1, 1, 4000, 0), (2, 2, 2, 1000, 0))))
+    tell_books(loop, SetBudget("eng", {"cpus": 20_000}, "day"))
+    tell_books(loop, SetBudget("ops", {"cpus": 1000}, "day", hard=True))
+    tell_books(loop, Hold(holdings((1, 1, 1, 4000, 0), (2, 2, 2, 1000, 0))))
     for now_ms in (begun_ms + DAY_MS // 24, noon_ms):
         loop.ask(lambda now_ms=now_ms: loop.allocator.advance(now_ms)).result(60)
     for role, words in (
