@@ -98,7 +98,7 @@ def _spare_the_core() -> None:
     """Exclude all present objects from garbage collection, and collect new ones more rarely.
 
     To examine the loops' hundreds of thousands of objects takes a tenth of a second. With Python's
-    thresholds, collections also take a seventh of the time in which a large cluster's agents arrive.
+    own thresholds, collections take a seventh of the time that a large cluster's arrival needs.
     """
     gc.freeze()
     gc.set_threshold(20_000, 10, 10)

@@ -114,9 +114,10 @@ def test_a_policy_of_the_configuration_does_not_become_an_operator_s(sidecar, tm
 @pytest.mark.parametrize("command", ["soak", *long("demo")])
 @pytest.mark.parametrize("number", [signal.SIGINT, *long(signal.SIGTERM)])
 def test_an_interruption_sets_the_policy_back_and_sums_up(command, number, sidecar, tmp_path):
+    before = ask(sidecar)[1].events
     run = begin(command, sidecar, tmp_path, LONG)
     wait_for(lambda: ask(sidecar)[0] != OURS and ask(sidecar)[1].in_session)
-    wait_for(lambda: ask(sidecar)[1].events > 20)
+    wait_for(lambda: ask(sidecar)[1].events > before + 20)
     run.send_signal(number)
     out, said = run.communicate(timeout=100)
     assert run.returncode == 128 + number, said
