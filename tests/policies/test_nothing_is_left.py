@@ -19,7 +19,7 @@ from allocator.core import DEMAND_LABEL, PolicySpec, SetBudget, SetCap, SetClaim
 from allocator.core.books.quota import with_outstanding
 from allocator.core.books.state import State
 from allocator.core.cycle import cycle as cycles
-from allocator.core.cycle import gangs
+from allocator.core.cycle import derived
 from allocator.core.cycle.snapshot_builder import SnapshotBuilder
 from allocator.core.plans.plan_source import PlanSource
 from allocator.core.snapshot import Bounds, Grants, Snapshot, Tier
@@ -187,7 +187,7 @@ class Left:
     def __init__(self, seen: Seen) -> None:
         grants, snapshot, specials = seen.grants, seen.snapshot, seen.snapshot.specials
         # Pairs that caps on tasks or agents bar after the grants are out.
-        after = gangs.with_counts(snapshot, grants)
+        after = derived.with_counts(snapshot, grants)
         self.snapshot = replace(after, bounds=snapshot.bounds)
         self.columns = len(snapshot.total)
         self.free = snapshot.free.copy()
@@ -202,7 +202,7 @@ class Left:
         self.offered = {(client, agent) for client, agent in pairs}
         parts = zip(by[0].tolist(), by[1].tolist(), grants.special.tolist(), strict=True)
         self.given = set(parts)
-        counted = gangs.counted(snapshot, grants)
+        counted = derived.counted(snapshot, grants)
         self.bound_left = snapshot.bounds.left.copy()
         for client, amount in zip(grants.client.tolist(), counted, strict=True):
             for bound in self.bounds(client):
@@ -310,7 +310,7 @@ class Left:
 def over_caps(world: World, seen: Seen) -> list[tuple[str, str, str]]:
     """Caps over which a cycle granted more: role, holder and resource."""
     state, before, granted = world.allocator.state, Counter[Any](), Counter[Any]()
-    counted = gangs.counted(seen.snapshot, seen.grants)
+    counted = derived.counted(seen.snapshot, seen.grants)
     for row in np.flatnonzero(state.clients.framework).tolist():
         info = state.frameworks.info[int(state.clients.framework[row])]
         assert info is not None
@@ -370,7 +370,7 @@ def _tasks(state: State, seen: Seen, client: int) -> tuple[int, int]:
     for kind, held in zip(space.kinds, seen.held[client].tolist(), strict=False):
         if kind and kind.scalar and not (kind.revocable or kind.shared or kind.rest):
             before[kind.name] += held
-    counted = gangs.counted(seen.snapshot, seen.grants)[seen.grants.client == client].sum(axis=0)
+    counted = derived.counted(seen.snapshot, seen.grants)[seen.grants.client == client].sum(axis=0)
     given.update(dict(zip(space.names, counted.tolist(), strict=True)))
     needs = dict(zip(space.names, seen.size[client].tolist(), strict=True))
     scalar = dict(zip(space.names, space.scalar.tolist(), strict=True))

@@ -17,7 +17,8 @@ import numpy as np
 
 from allocator.core.books.collecting import Collecting
 from allocator.core.books.state import State
-from allocator.core.cycle.gangs import after, among, ask, joined
+from allocator.core.cycle.derived import after, among, joined
+from allocator.core.cycle.gangs import ask
 from allocator.core.cycle.holders import Outlook, look
 from allocator.core.cycle.starts import Forecast, forecast
 from allocator.core.demand.durations import EDGES_MS

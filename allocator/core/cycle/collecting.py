@@ -28,10 +28,10 @@ from allocator.core.cycle.backfilling import (
     kept_lent,
     with_guests,
 )
+from allocator.core.cycle.derived import charge
 from allocator.core.cycle.first_fit import decreasing, placed_on
 from allocator.core.cycle.gangs import (
     agents_open_to,
-    charge,
     collected,
     lines_of,
     total_of,

@@ -11,7 +11,7 @@ from allocator.core.books.quota import is_owed
 from allocator.core.books.sparse_rows import SparseRows, groups_of, rows_of
 from allocator.core.books.state import State
 from allocator.core.books.turns import take_turn
-from allocator.core.cycle import gangs, within_counts, within_gates
+from allocator.core.cycle import derived, gangs, within_counts, within_gates
 from allocator.core.cycle.backfilling import note_lent, with_backfill
 from allocator.core.cycle.decisions import Decisions
 from allocator.core.cycle.minimums import reaches_own
@@ -175,7 +175,7 @@ def _check_bounds(snapshot: Snapshot, grants: Grants) -> None:
     bounds = snapshot.bounds
     if not len(bounds.above):
         return
-    counted = gangs.counted(snapshot, grants)
+    counted = derived.counted(snapshot, grants)
     given = np.zeros_like(bounds.left)
     # Each grant counts for the client's role and all its ancestors. Go up one level at a time.
     bound = bounds.of_client[grants.client]
@@ -241,7 +241,7 @@ def run_policy(state: State, snapshot: Snapshot, policy: Policy, seed: int) -> G
 def _within_gates(snapshot: Snapshot, grants: Grants) -> Grants:
     """Drop grants that would make a gate reduce a decision, until all decisions pass unchanged."""
     while within_gates.are_at_stake(
-        snapshot.bounds, (counted := gangs.counted(snapshot, grants)).sum(axis=0)
+        snapshot.bounds, (counted := derived.counted(snapshot, grants)).sum(axis=0)
     ):
         merged, _, rows, _ = _in_order(snapshot, grants)
         place = {pair: at for at, pair in enumerate(merged.pair[rows].tolist())}

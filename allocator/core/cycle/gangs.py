@@ -10,46 +10,31 @@ Gangs that collect come first (`collecting`). What those that do not fit keep co
 rest of the cycle.
 """
 
-from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import numpy as np
 
+from allocator.core.cycle.derived import after, among, charge, counted, joined, mask
 from allocator.core.cycle.first_fit import holds, place
 from allocator.core.cycle.room import fits_on_plain, parts_on, reached_by, room_in, tasks_on
-from allocator.core.filters.coverage import covering
 from allocator.core.numba.array_structures import (
     bits,
-    clear_bits,
-    distinct,
-    is_in,
-    pack,
-    pair,
     read_only,
-    set_bits,
 )
-from allocator.core.numba.wide_tables import untouched
 from allocator.core.policy import Policy
 from allocator.core.snapshot import (
     UNBOUNDED,
-    BitWords,
     Bools,
     Bounds,
-    Floats,
     Grants,
     Ints,
     Lines,
     Snapshot,
     Tier,
-    Tree,
 )
 
 TURNS_MAX = 16
 """Maximum number of gangs that have their turn in one cycle; the policy is asked for each alone."""
-
-FILTERS_MAX = 100_000
-"""Maximum number of filters that are examined again after each gang. If its agents have more, some
-offers there may be covered by filters, and the module does not make them."""
 
 LOOKED_AT_MAX = 64
 """Maximum number of gangs to find room for in one cycle, and of different tasks of all of them; if
@@ -267,110 +252,6 @@ def in_part(snapshot: Snapshot, grants: Grants, kept: Bools | None = None) -> Bo
     return short[grants.client]
 
 
-def after(snapshot: Snapshot, given: Sequence[Grants]) -> Snapshot:
-    """Return the snapshot as a cycle after these grants would take it."""
-    grants = joined(snapshot, given)
-    if not len(grants):
-        return snapshot
-    charged = charge(_with_earlier(snapshot, grants), grants)
-    served = _behind(snapshot, distinct(grants.client))
-    return replace(charged, tree=snapshot.tree._replace(served=read_only(served)))
-
-
-def _with_earlier(snapshot: Snapshot, grants: Grants) -> Snapshot:
-    new, before = snapshot.new_pairs(grants), snapshot.earlier
-    if before is not None:
-        new = new[~is_in(before.pair, new)]
-        grants = joined(snapshot, [before, grants])
-    more = np.bincount(new & (2**32 - 1), minlength=len(snapshot.agents_held))
-    agents_held: Ints | Floats = snapshot.agents_held + more
-    agents_held.flags.writeable = False
-    return replace(snapshot, earlier=grants, agents_held=agents_held)
-
-
-def charge(snapshot: Snapshot, grants: Grants) -> Snapshot:
-    """Return the snapshot with these grants held, but without a turn of their clients."""
-    free, held, specials = snapshot.free.copy(), snapshot.held.copy(), snapshot.specials
-    np.subtract.at(free, grants.agent, grants.amount)
-    # Grants may overlap: those before a gang's turn do not consider gangs placed earlier.
-    np.maximum(free, 0, out=free)
-    np.add.at(held, grants.client, grants.amount)
-    special_free = specials.free.copy()
-    if len(grants.special):
-        agent, client = grants.agent[grants.special_grant], grants.client[grants.special_grant]
-        place = specials.entries(agent, grants.special)
-        np.subtract.at(special_free, place, grants.special_amount)
-        np.maximum(special_free, 0, out=special_free)
-        column = specials.column[grants.special]
-        np.add.at(held, (client, column), grants.special_amount)
-    charged = replace(
-        snapshot,
-        free=read_only(free),
-        held=read_only(held),
-        specials=specials._replace(free=read_only(special_free)),
-        bounds=_charged(snapshot, grants),
-    )
-    charged = with_counts(charged, grants)
-    return _with_more_covered(charged, distinct(grants.agent))
-
-
-def _with_more_covered(snapshot: Snapshot, agents: Ints) -> Snapshot:
-    """Return the snapshot with the bits of filters that cover what is left on agents (n,)."""
-    filters = snapshot.filters
-    agent, client = covering(snapshot, agents, snapshot.characterised, FILTERS_MAX)
-    more = ~bits(filters.covered, agent, client)
-    if snapshot.earlier is not None:  # filters do not bar what joins an offer
-        more &= ~is_in(snapshot.earlier.pair, pair(agent, client))
-    if not more.any():
-        return snapshot
-    covered = filters.covered.copy()
-    set_bits(covered, agent[more], client[more])
-    return replace(snapshot, filters=filters._replace(covered=covered))
-
-
-def with_counts(snapshot: Snapshot, grants: Grants) -> Snapshot:
-    """Return a snapshot charged with grants, with what they leave of caps on tasks and agents."""
-    before = snapshot.counts
-    if before is None:
-        return snapshot
-    counts = before.charged(grants.client, grants.agent, counted(snapshot, grants))
-    left = snapshot.bounds.left.copy()
-    # Of a started task, what is missing was not in the bound before.
-    mine = left[counts.first : counts.first + len(counts.bounded)]
-    np.minimum(mine, counts.left(), out=mine)
-    bounds = snapshot.bounds._replace(left=read_only(left))
-    charged = replace(snapshot, bounds=bounds, counts=counts)
-    return barred(charged, counts.newly_full(before))
-
-
-def barred(snapshot: Snapshot, clients: Bools) -> Snapshot:
-    """Return the snapshot in which clients (C,) are kept from agents that full caps do not allow.
-
-    Others are as in the snapshot. What is open to a client changes only when one of its caps
-    becomes full.
-    """
-    counts = snapshot.counts
-    if counts is None or not clients.any():
-        return snapshot
-    excluded = _with(snapshot.excluded, pack(clients, snapshot.excluded.shape[1]), snapshot.agents)
-    agent, client = counts.open_to(clients)
-    stays = ~bits(snapshot.excluded, agent, client)
-    agent, client = agent[stays], client[stays]
-    clear_bits(excluded, agent, client)
-    excluding = snapshot.excluding.copy()
-    excluding[snapshot.agents] = True
-    return replace(snapshot, excluded=read_only(excluded), excluding=read_only(excluding))
-
-
-def _with(words: BitWords, more: BitWords, agents: Ints) -> BitWords:
-    """Add bits (W,) to the words (A, W) of some agents; others may be left out."""
-    if 2 * len(agents) > len(words):
-        return words | more
-    found = untouched(words.shape, np.uint64)
-    found[agents] = words[agents] | more
-    return found
-
-
 def without_collected(snapshot: Snapshot, clients: Ints | None = None) -> Snapshot:
     """Return the snapshot in which all that gangs collected is held.
 
@@ -461,53 +342,6 @@ def _beside_guarantees(snapshot: Snapshot, grants: Grants) -> Bools:
     return kept
 
 
-def _behind(snapshot: Snapshot, clients: Ints) -> Ints:
-    tree = snapshot.tree
-    served = tree.served.copy()
-    turn, node = served[-1] + 1, snapshot.leaf_of_client[clients]
-    while len(node):
-        served[node] = turn
-        above = tree.parent[node]
-        node = np.unique(above[above >= 0])
-    return served
-
-
-def _charged(snapshot: Snapshot, grants: Grants) -> Bounds:
-    bounds = snapshot.bounds
-    if not len(bounds.above):
-        return bounds
-    amount = counted(snapshot, grants)
-    left, owed = bounds.left.copy(), bounds.owed.copy()
-    limited = bounds.left < UNBOUNDED
-    bound = bounds.of_client[grants.client]
-    while (inside := np.flatnonzero(bound >= 0)).size:
-        np.subtract.at(left, bound[inside], amount[inside])
-        np.subtract.at(owed, bound[inside], amount[inside])
-        bound = np.where(bound >= 0, bounds.above[bound], -1)
-    for own in bounds.further[grants.client].T:
-        inside = np.flatnonzero(own >= 0)
-        np.subtract.at(left, own[inside], amount[inside])
-    owed = np.maximum(owed, 0)
-    available = np.where(
-        bounds.available < UNBOUNDED, bounds.available - amount.sum(axis=0), UNBOUNDED
-    )
-    return bounds._replace(
-        left=read_only(np.where(limited, left, UNBOUNDED)),
-        owed=read_only(owed),
-        available=read_only(available),
-        required=read_only(owed.sum(axis=0)),
-    )
-
-
-def counted(snapshot: Snapshot, grants: Grants) -> Ints:
-    """Return what counts against quota, (G, R): plain amounts, and special bounded ones."""
-    amount = grants.amount.copy()
-    part = np.flatnonzero(snapshot.specials.bounded[grants.special])
-    at = grants.special_grant[part], snapshot.specials.column[grants.special[part]]
-    np.add.at(amount, at, grants.special_amount[part])
-    return amount
-
-
 def _capped(snapshot: Snapshot, client: int, need: int) -> Bounds:
     """Limit a client to about one gang, so that the policy does not fill the cluster with it."""
     bounds, demand = snapshot.bounds, snapshot.demand[client]
@@ -517,81 +351,3 @@ def _capped(snapshot: Snapshot, client: int, need: int) -> Bounds:
     its = np.full((len(bounds.of_client), 1), -1)
     its[client] = 0
     return Bounds(*map(read_only, bounds.with_further(most[None], its)))
-
-
-def among(snapshot: Snapshot, taking_part: Bools) -> Snapshot:
-    """Return the snapshot in which only the clients `taking_part` (C,) are served."""
-    tree = snapshot.tree
-    leaves, nodes = len(tree.client), len(tree.parent)
-    kept = np.zeros(nodes, np.bool_)
-    kept[:leaves] = taking_part[tree.client]
-    node = np.append(np.flatnonzero(kept), nodes - 1)
-    while len(node):
-        kept[node] = True
-        above = tree.parent[node]
-        node = np.unique(above[above >= 0])
-    number = np.cumsum(kept) - 1
-    # Holdings of clients that are not served count for the nearest remaining role above them.
-    nearest = np.arange(nodes)
-    while (gone := ~kept[nearest]).any():
-        nearest[gone] = tree.parent[nearest[gone]]
-    parent = tree.parent[kept]
-    parent = np.where(parent >= 0, number[parent], -1)
-    child_start = np.zeros(len(parent) + 1, np.int64)
-    np.cumsum(np.bincount(parent[:-1], minlength=len(parent)), out=child_start[1:])
-    client = tree.client[kept[:leaves]]
-    leaf_of_client = np.full(len(snapshot.leaf_of_client), -1, np.int64)
-    leaf_of_client[client] = np.arange(len(client))
-    fewer = Tree(
-        client=read_only(client),
-        parent=read_only(parent),
-        child_start=read_only(child_start),
-        child=read_only(np.argsort(parent[:-1], kind="stable")),
-        weight=read_only(tree.weight[kept]),
-        served=read_only(tree.served[kept]),
-        scheme=read_only(tree.scheme[kept]),
-    )
-    return replace(
-        snapshot,
-        tree=fewer,
-        leaf_of_client=read_only(leaf_of_client),
-        parent_of_client=read_only(number[nearest[snapshot.parent_of_client]]),
-    )
-
-
-def with_gangs_among(snapshot: Snapshot, taking_part: Bools, may_collect: Bools) -> Snapshot:
-    """Return the snapshot in which only some of the clients are served, with their gangs.
-
-    `taking_part` (C,): these clients; `may_collect` (C,): whose gangs may go on collecting.
-    """
-    fewer, every = among(snapshot, taking_part), snapshot.gangs
-    if every is None:
-        return fewer
-    mine = taking_part[every.client]
-    if not mine.any():
-        return replace(fewer, gangs=None)
-    collects = every.collects[(taking_part & may_collect)[every.collects]]
-    its = every._replace(
-        client=every.client[mine], tasks=every.tasks[mine], collects=collects, guests=None
-    )
-    return replace(fewer, gangs=its)
-
-
-def mask(clients: Ints, snapshot: Snapshot) -> Bools:
-    found = np.zeros(len(snapshot.leaf_of_client), np.bool_)
-    found[clients] = True
-    return found
-
-
-def joined(snapshot: Snapshot, several: Sequence[Grants]) -> Grants:
-    if not several:
-        return Grants.none(len(snapshot.resources))
-    columns = {
-        each.name: np.concatenate([getattr(grants, each.name) for grants in several])
-        for each in fields(Grants)
-    }
-    firsts = np.cumsum([0, *map(len, several)])[:-1]
-    columns["special_grant"] = np.concatenate(
-        [grants.special_grant + first for grants, first in zip(several, firsts, strict=True)]
-    )
-    return Grants(**columns)

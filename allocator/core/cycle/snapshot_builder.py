@@ -22,7 +22,8 @@ from allocator.core.books.usage_over_time import counted, inherited
 from allocator.core.cycle import before_drains
 from allocator.core.cycle.characterised import characterised
 from allocator.core.cycle.collecting import collected_on
-from allocator.core.cycle.gangs import LOOKED_AT_MAX, barred, has_room
+from allocator.core.cycle.derived import barred
+from allocator.core.cycle.gangs import LOOKED_AT_MAX, has_room
 from allocator.core.cycle.minimums import MinimumRows, reaches
 from allocator.core.cycle.servable import servable
 from allocator.core.cycle.unlike_tasks import UnlikeTasks

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from allocator.core.cycle import gangs
+from allocator.core.cycle import derived, gangs
 from allocator.core.numba.array_structures import read_only
 from allocator.core.policy import Policy
 from allocator.core.snapshot import Bools, Grants, Snapshot
@@ -23,12 +23,12 @@ def allocate(policy: Policy, snapshot: Snapshot, seed: int) -> Grants:
         return gangs.allocate(policy, snapshot, seed)
     first = _with_guaranteed(snapshot, last)
     given = gangs.allocate(policy, first, seed)
-    left = gangs.after(snapshot, [given])
+    left = derived.after(snapshot, [given])
     if left.gangs is not None:
         waits = ~np.isin(left.gangs.collects, given.client) & ~last[left.gangs.collects]
         kept = left.gangs._replace(collects=left.gangs.collects[waits])
         left = gangs.without_collected(replace(left, gangs=kept))
-    return gangs.joined(snapshot, [given, gangs.allocate(policy, _among(left, last), seed)])
+    return derived.joined(snapshot, [given, gangs.allocate(policy, _among(left, last), seed)])
 
 
 def _among(snapshot: Snapshot, taking_part: Bools) -> Snapshot:
@@ -37,7 +37,7 @@ def _among(snapshot: Snapshot, taking_part: Bools) -> Snapshot:
     Gangs of clients over budget do not collect.
     """
     assert snapshot.over_budget is not None
-    return gangs.with_gangs_among(snapshot, taking_part, ~snapshot.over_budget)
+    return derived.with_gangs_among(snapshot, taking_part, ~snapshot.over_budget)
 
 
 def _with_guaranteed(snapshot: Snapshot, last: Bools) -> Snapshot:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from allocator.core.cycle import gangs, within_budgets
+from allocator.core.cycle import derived, gangs, within_budgets
 from allocator.core.numba.array_structures import is_in, read_only
 from allocator.core.policy import Policy
 from allocator.core.snapshot import Bools, Grants, Snapshot
@@ -22,8 +22,8 @@ def allocate(policy: Policy, snapshot: Snapshot, seed: int) -> Grants:
         return within_budgets.allocate(policy, snapshot, seed)
     given = gangs.ask(policy, first, seed)
     given = given.some(_is_claimed(snapshot, given))
-    left = gangs.after(snapshot, [given])
-    return gangs.joined(snapshot, [given, within_budgets.allocate(policy, left, seed)])
+    left = derived.after(snapshot, [given])
+    return derived.joined(snapshot, [given, within_budgets.allocate(policy, left, seed)])
 
 
 def claimants(snapshot: Snapshot) -> Bools:
@@ -56,7 +56,7 @@ def _with_claims(snapshot: Snapshot) -> Snapshot | None:
     part = left[: len(claimed)]
     part[claimed >= 0] = np.minimum(part, claimed)[claimed >= 0]
     bounds = snapshot.bounds._replace(left=read_only(left))
-    return replace(gangs.among(snapshot, mine), bounds=bounds, gangs=None)
+    return replace(derived.among(snapshot, mine), bounds=bounds, gangs=None)
 
 
 def _is_claimed(snapshot: Snapshot, grants: Grants) -> Bools:
@@ -65,7 +65,7 @@ def _is_claimed(snapshot: Snapshot, grants: Grants) -> Bools:
     What is granted beside such amounts in the same offer, as shared volumes, belongs to them.
     """
     assert snapshot.claimed is not None
-    claimed, bounds, counted = snapshot.claimed, snapshot.bounds, gangs.counted(snapshot, grants)
+    claimed, bounds, counted = snapshot.claimed, snapshot.bounds, derived.counted(snapshot, grants)
     found, row = np.zeros(len(grants), np.bool_), bounds.of_client[grants.client]
     named = np.vstack([claimed, np.full_like(claimed[:1], -1)]) >= 0
     while (row >= 0).any():

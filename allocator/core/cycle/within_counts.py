@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from allocator.core.cycle import gangs, within_claims
+from allocator.core.cycle import derived, gangs, within_claims
 from allocator.core.cycle.servable import servable
 from allocator.core.numba.array_structures import distinct, is_in, read_only
 from allocator.core.policy import Policy
@@ -35,7 +35,7 @@ def allocate(policy: Policy, snapshot: Snapshot, seed: int) -> Grants:
         waits = grants.client[~kept] if asked == ROUNDS_MAX else np.empty(0, np.int64)
         left = _without_barred(_after(_where(left, grants), given[-1], waits))
         grants = within_claims.allocate(policy, left, seed)
-    return gangs.joined(snapshot, [*given, without_excess(left, grants)])
+    return derived.joined(snapshot, [*given, without_excess(left, grants)])
 
 
 def _where(snapshot: Snapshot, grants: Grants) -> Snapshot:
@@ -54,14 +54,14 @@ def _where(snapshot: Snapshot, grants: Grants) -> Snapshot:
 
 def _after(snapshot: Snapshot, given: Grants, waits: Ints) -> Snapshot:
     """The snapshot after grants, without gangs that are granted, and without clients that wait."""
-    left = gangs.after(snapshot, [given])
+    left = derived.after(snapshot, [given])
     done = waits if left.gangs is None else np.append(waits, _granted(left, given))
     if not len(done):
         return left
     if left.gangs is not None:  # what gangs that wait keep is not for others
         left = gangs.without_collected(left, waits)
-    served = ~gangs.mask(done, left)
-    return gangs.with_gangs_among(left, served, served)
+    served = ~derived.mask(done, left)
+    return derived.with_gangs_among(left, served, served)
 
 
 def _without_barred(snapshot: Snapshot) -> Snapshot:
@@ -81,7 +81,7 @@ def _without_barred(snapshot: Snapshot) -> Snapshot:
     served[_may_add(snapshot)] = True
     if 2 * np.count_nonzero(served[clients]) > len(clients):
         return snapshot
-    return gangs.with_gangs_among(snapshot, served, served)
+    return derived.with_gangs_among(snapshot, served, served)
 
 
 def _may_add(snapshot: Snapshot) -> Ints:
@@ -108,7 +108,7 @@ def within(snapshot: Snapshot, grants: Grants) -> Bools:
     """
     if snapshot.counts is None or not len(grants):
         return np.ones(len(grants), np.bool_)
-    amount = gangs.counted(snapshot, grants)
+    amount = derived.counted(snapshot, grants)
     kept = snapshot.counts.within(grants.client, grants.agent, amount)
     if kept.all():
         return kept

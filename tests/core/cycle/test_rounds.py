@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from allocator.core import DEMAND_LABEL, PolicySpec, SetClaim
-from allocator.core.cycle import gangs
+from allocator.core.cycle import derived
 from allocator.core.snapshot import Grants
 from allocator.testing import static_snapshot
 from tests.world.world import World
@@ -60,8 +60,8 @@ def test_agents_are_counted_once_over_all_rounds():
     one = np.ones(1, np.int64)
     grants = Grants(one, one, one, 1000 * np.ones((1, 2), np.int64))
     before = snapshot.agents_held.tolist()
-    once = gangs.after(snapshot, [grants])
-    twice = gangs.after(once, [grants])
+    once = derived.after(snapshot, [grants])
+    twice = derived.after(once, [grants])
     assert (once.agents_held - before).tolist() == (twice.agents_held - before).tolist() == [0, 1]
     assert twice.earlier is not None
     assert len(twice.earlier) == 2
