@@ -10,7 +10,9 @@ that resource has a higher level.
 If the tasks on all other agents are fixed, one agent is divided by water filling: every framework
 starts at the level that its tasks on other agents give it, and all rise together; a framework stops
 when a resource that it needs is used up. The solver fills one agent after another, and repeats this
-until nothing changes. One pass over all agents is a *sweep*.
+until nothing changes. One pass over all agents is a *sweep*. If weights differ by orders of
+magnitude, sweeps may approach the solution slowly, each by the same small part of the remaining
+distance; after many sweeps the solver therefore extrapolates from time to time.
 
 Some properties are proven, others only observed:
 
@@ -20,10 +22,11 @@ Some properties are proven, others only observed:
   point; that is a PS-DSF allocation.
 - *There may be several*, with different numbers of tasks: a test shows two for a small cluster. The
   solver returns the one that it reaches by filling empty agents in the order of their rows.
-- *Termination* is proven only for one resource: then all agents order frameworks in the same way,
-  and each filling makes the vector of levels lexicographically larger. With several resources the
-  solver cycled in one of 400 random clusters with two resources, at a residual of 0.02 %. If it
-  cycles, or rounding interferes, it raises `NotOptimal`.
+- *Termination* is proven only for one resource and without extrapolation: then all agents order
+  frameworks in the same way, and each filling makes the vector of levels lexicographically larger.
+  With several resources, sweeps alone cycle in one of 400 random clusters with two resources;
+  extrapolation ended all such cycles that were tried. If the solver cycles, or rounding interferes,
+  it raises `NotOptimal`.
 
 Shapes: F frameworks, A agents, R resources.
 
@@ -54,6 +57,8 @@ SWEEPS_USUAL = 30
 
 _SWEEPS_MAX = 5000
 _DAMPED_AFTER = 500  # sweeps after which each filling changes an agent only half way
+_CHECKED_EVERY = 100  # sweeps after which the residual is computed
+_EXTRAPOLATED_AFTER, _EXTRAPOLATED_EVERY = 100, 20  # sweeps
 _STILL = 1e-13  # a smaller change, relative to a framework's tasks, counts as none
 
 
@@ -111,9 +116,12 @@ def solve(
     need, rate = _needs(demand, capacity[first], able[:, first], weight)
     found = np.zeros(rate.shape)
     may = int(min(work_max / work_of_sweep(len(demand), *need.shape[::2]), _SWEEPS_MAX))
-    sweeps = int(_settle(need / copies[:, None, None], rate, found, may))
-    tasks = (found / copies[:, None])[of_agent].T.copy()
-    wrong = residual(tasks, demand, capacity, able, weight)
+    sweeps, until, wrong = 0, 0, np.inf
+    while sweeps == until < may and not wrong <= tolerance:
+        until = min(until + _CHECKED_EVERY, may)
+        sweeps = int(_settle(need / copies[:, None, None], rate, found, sweeps, until))
+        tasks = (found / copies[:, None])[of_agent].T.copy()
+        wrong = residual(tasks, demand, capacity, able, weight)
     if not wrong <= tolerance:
         problem = "per-server dominant-share fairness"
         if sweeps == may < _SWEEPS_MAX:
@@ -203,16 +211,20 @@ def _needs(demand: Floats, capacity: Floats, able: Bools, weight: Floats) -> tup
 
 
 @loop
-def _settle(need: Floats, rate: Floats, tasks: Floats, sweeps: int) -> int:
-    """Fill one agent after another until nothing changes; return the number of sweeps.
+def _settle(need: Floats, rate: Floats, tasks: Floats, sweeps: int, until: int) -> int:
+    """Fill one agent after another until nothing changes, or up to sweep `until`.
 
     `need`, `rate`: as returned by `_needs`, for merged agents.
-    `tasks` (A, F): the allocation to start from; changed to the result.
+    `tasks` (A, F): the allocation after the first `sweeps`; changed to the result.
+    Returns the number of sweeps, which is below `until` if nothing changed in the last one.
     """
     agents, frameworks = rate.shape
     outside, given = np.zeros(frameworks), np.zeros(frameworks)
-    for sweep in range(sweeps):
+    before, last = np.zeros(tasks.shape), np.zeros(tasks.shape)
+    for sweep in range(sweeps, until):
         change, step = 0.0, 1.0 if sweep < _DAMPED_AFTER else 0.5
+        last[:] = tasks - before
+        before[:] = tasks
         for agent in range(agents):
             for n in range(frameworks):
                 outside[n] = 0.0
@@ -226,8 +238,29 @@ def _settle(need: Floats, rate: Floats, tasks: Floats, sweeps: int) -> int:
                     change = abs(more) / (outside[n] + given[n])
                 tasks[agent, n] += more
         if change <= _STILL:
-            return sweep + 1
-    return sweeps
+            return sweep
+        if sweep > _EXTRAPOLATED_AFTER and sweep % _EXTRAPOLATED_EVERY == 0:
+            _extrapolate(rate, tasks, tasks - before, last)
+    return until
+
+
+@part()
+def _extrapolate(rate: Floats, tasks: Floats, change: Floats, last: Floats) -> None:
+    """Add the changes of all further sweeps if each is the same part of the one before it.
+
+    The next sweep makes the allocation feasible again.
+
+    `change`, `last` (A, F): changes by the latest sweep, and by the one before.
+    """
+    product, square = 0.0, 0.0
+    for agent in range(len(rate)):
+        for n in range(rate.shape[1]):
+            if rate[agent, n] > 0:  # compare levels: those of light frameworks are as exact
+                level = last[agent, n] / rate[agent, n]
+                product += change[agent, n] / rate[agent, n] * level
+                square += level * level
+    if 0 < product < square:
+        tasks[:] = np.maximum(tasks + change * (product / (square - product)), 0.0)
 
 
 @part()
