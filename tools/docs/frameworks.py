@@ -18,12 +18,13 @@ INTRODUCTION = """\
 
 This page shows which frameworks of other projects ran on a real Mesos master with the module, which
 settings they need, and how they ran after the sidecar was killed. Each framework is a process with
-its own Mesos library. Frameworks that run together share the cluster, and subscribe once.
+its own Mesos library. Frameworks that run together share the cluster. Each subscribes once, but
+each job of Spark is a framework of its own.
 
 For each policy and mode a sidecar is started, and decides until each framework has finished {tasks}
 tasks. Then the sidecar is killed (SIGKILL), and the module decides until each framework has
 finished {tasks} more. The numbers of offers and tasks come from the master's counters for each
-framework. An offer is counted when the framework declines it, or accepts it and launches a task.
+framework. An offer is counted when the framework declines it, or accepts it and launches tasks.
 """
 
 CONDITIONS = """\
@@ -93,6 +94,18 @@ FRAMEWORKS = {
         " With an empty queue it suppresses its offers at the next"
         " heartbeat of the master (15 s), and revives them at the one after a task was queued.",
     ),
+    "spark": Framework(
+        "Spark 3.5.8",
+        "python3.11",
+        "pyspark==3.5.8",
+        "`MESOS_NATIVE_JAVA_LIBRARY`, the native library; `spark.executor.cores=1` and"
+        " `spark.cores.max=3`, so that a job has three executors of one size;"
+        " `spark.executor.memory=512m`, which with Spark's overhead is 896 MiB;"
+        " `spark.mesos.executor.home`, as Spark is installed on the agents;"
+        " `spark.mesos.role`; `spark.mesos.coarse.shutdownTimeout=60s`, because executors that take"
+        " longer than this to end are killed. Executors must be able to resolve the host name of"
+        " their agent.",
+    ),
 }
 
 CONTAINERS = """\
@@ -104,9 +117,7 @@ the container, and tfmesos2's with `sleep` instead of TensorFlow. Their schedule
 MISSING = """\
 ## What did not run
 
-- Spark 3.5 needs Mesos's JNI library, which this build of Mesos does not have;
-  [Spark](../tutorials/spark.md#what-it-is-worth) has figures of an earlier run.
-- Marathon and Aurora have no packages that could be installed here.
+Marathon and Aurora have no packages that could be installed here.
 """
 
 Row = Mapping[str, Any]
@@ -142,11 +153,12 @@ def total(rows: Sequence[Row], name: str, stretch: str) -> Counter[str]:
 
 
 def offers_per_task(counted: Mapping[str, int]) -> str:
-    """Answered offers by launched tasks: each accepted offer launches one.
+    """Answered offers by launched tasks. In rows without their number, each accepted offer was one.
 
     Offers that were sent would not do, for some are answered in the next stretch.
     """
-    return f"{(counted['accepted'] + counted['declined']) / counted['accepted']:.1f}"
+    launched = counted.get("launched", counted["accepted"])
+    return f"{(counted['accepted'] + counted['declined']) / launched:.1f}"
 
 
 def _item(text: str) -> str:
