@@ -15,7 +15,6 @@ import time
 import urllib.error
 import urllib.request
 import uuid
-from pathlib import Path
 from typing import Any
 
 CPUS, MEM_MIB, AT_ONCE = 0.5, 64.0, 2
@@ -155,7 +154,7 @@ def spark(master: str) -> None:
     library = importlib.import_module("pyspark")
     settings = {
         "spark.mesos.role": "spark",
-        "spark.mesos.executor.home": str(Path(library.__file__).parent),
+        "spark.mesos.executor.home": library.__path__[0],
         "spark.cores.max": str(EXECUTORS),
         "spark.executor.cores": "1",
         "spark.executor.memory": "512m",
@@ -169,10 +168,15 @@ def spark(master: str) -> None:
         conf = library.SparkConf().setMaster(f"mesos://{master}").setAppName("spark")
         context = library.SparkContext(conf=conf.setAll(settings.items()))
         numbers = context.parallelize(range(PARTITIONS), PARTITIONS)
-        seen = numbers.map(lambda number: time.sleep(0.5) or number).collect()
+        seen = numbers.map(_slowly).collect()
         context.stop()
         assert seen == list(range(PARTITIONS))
         print("job", len(seen), flush=True)  # noqa: T201
+
+
+def _slowly(number: int) -> int:
+    time.sleep(0.5)
+    return number
 
 
 def _without_images(command: str | None = None) -> None:

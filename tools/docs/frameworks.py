@@ -36,6 +36,12 @@ one when a task ends.
 
 On 28 November 2026 pymesos and tfmesos2 ran again, briefly, with the present module and a new build
 of the same clusterd: each finished tasks with the sidecar, and after it was killed.
+
+Spark ran on 29 November 2026 in the same way, with that build and its Java bindings, which were
+built separately, and with Debian's OpenJDK 17. The load average was LOAD. One driver ran one
+job after another. Each job was a framework with three executors, which are its tasks in Mesos, and
+computed twelve Spark tasks; the driver checked its result. A job declines both agents when it has its executors, and again
+after each executor's end, because it then revives its offers.
 """
 
 REPEAT = """\
@@ -50,6 +56,7 @@ in its sources. tfmesos2 needs `six` and does not declare it.
     KEPT=tools/docs/data/frameworks.jsonl
     export MESOS_FRAMEWORKS=/opt/frameworks MESOS_ROOT=/usr/src/mesos/build NUMBA_DISABLE_JIT=1
     export MESOS_ALLOCATOR_MODULE=/usr/lib/mesos/modules/libmesos_allocator-1.11.0.so
+    export MESOS_NATIVE_JAVA_LIBRARY=/usr/src/mesos/build/src/libmesos-java.so
 {runs}
 
 `tests/cluster/test_frameworks.py` runs each framework briefly. It is skipped without a Mesos or
