@@ -1,7 +1,7 @@
-"""Two Spark jobs that wait for all of their executors, on a real master.
+"""Spark's jobs on a real master: without the sidecar for a while, and as gangs.
 
-Each wants six executors, and there is room for eight. If both have some, neither starts. As gangs
-they start one after the other.
+The gangs are two jobs that wait for all of their executors. Each wants six, and there is room for
+eight. If both have some, neither starts. As gangs they start one after the other.
 """
 
 import contextlib
@@ -28,13 +28,18 @@ GANG = "[[gang]]\nall = true\ntasks = 6\n"
 WITHIN_S = 240.0
 
 
-@contextlib.contextmanager
-def two_jobs(mesos: Mesos, configuration: str) -> Iterator[tuple[World, Sequence[Child]]]:
-    """Two drivers, one in each role, and agents that come when both have subscribed."""
+@pytest.fixture(autouse=True)
+def spark() -> None:
+    """Spark and its native library; without them the test is skipped."""
     try:
         interpreter("spark")
     except NotFoundError as error:
         pytest.skip(str(error))
+
+
+@contextlib.contextmanager
+def two_jobs(mesos: Mesos, configuration: str) -> Iterator[tuple[World, Sequence[Child]]]:
+    """Two drivers, one in each role, and agents that come when both have subscribed."""
     with World(
         mesos,
         agents=0,
@@ -57,26 +62,47 @@ def two_jobs(mesos: Mesos, configuration: str) -> Iterator[tuple[World, Sequence
                 driver.kill()
 
 
-def launched(world: World) -> list[int]:
+def launched(world: World, *roles: str) -> list[int]:
     """Executors that each role has started."""
-    return [each.launched for role in ROLES if (each := counts(world, role))]
+    return [each.launched for role in roles if (each := counts(world, role))]
 
 
-def jobs(drivers: Sequence[Child]) -> list[int]:
+def jobs(*drivers: Child) -> list[int]:
     """Finished jobs of each driver."""
     return [driver.said().count("job 12") for driver in drivers]
 
 
+def test_a_job_goes_on_when_the_sidecar_ends_and_when_it_is_back(mesos):
+    with World(mesos, **CLUSTER) as world:
+        driver = start(world, "spark")
+        try:
+            until(lambda: launched(world, "spark") == [3], WITHIN_S, "a job has its executors")
+            assert jobs(driver) == [0]
+            world.sidecar.crash()
+            until(lambda: launched(world, "spark") == [6], WITHIN_S, "so has the next")
+            assert jobs(driver) == [1]
+            world.sidecar.start()
+            world.wait_connected()
+            until(lambda: launched(world, "spark") == [9], WITHIN_S, "so has the third")
+            world.wait_for_agreement()
+            assert jobs(driver) == [2]
+            found = counts(world, "spark")
+        finally:
+            driver.kill()
+    assert found
+    assert (found.finished, found.otherwise, found.subscribed) == (6, 0, 0)
+
+
 def test_without_gangs_each_job_keeps_what_the_other_lacks(mesos):
     with two_jobs(mesos, DEMAND) as (world, drivers):
-        until(lambda: launched(world) == [4, 4], WITHIN_S, "the cluster is full")
+        until(lambda: launched(world, *ROLES) == [4, 4], WITHIN_S, "the cluster is full")
         settle(20)
-        assert launched(world) == [4, 4]
-        assert jobs(drivers) == [0, 0]
+        assert launched(world, *ROLES) == [4, 4]
+        assert jobs(*drivers) == [0, 0]
 
 
 def test_as_gangs_one_job_starts_after_the_other(mesos):
     with two_jobs(mesos, DEMAND + GANG) as (world, drivers):
-        until(lambda: max(launched(world)) == 6, WITHIN_S, "one has all of its executors")
-        assert min(launched(world)) == 0
-        until(lambda: min(jobs(drivers)) > 0, WITHIN_S, "both jobs end")
+        until(lambda: max(launched(world, *ROLES)) == 6, WITHIN_S, "one has all its executors")
+        assert min(launched(world, *ROLES)) == 0
+        until(lambda: min(jobs(*drivers)) > 0, WITHIN_S, "both jobs end")
