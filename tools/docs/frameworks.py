@@ -38,10 +38,12 @@ On 28 November 2026 pymesos and tfmesos2 ran again, briefly, with the present mo
 of the same clusterd: each finished tasks with the sidecar, and after it was killed.
 
 Spark ran on 29 November 2026 in the same way, with that build and its Java bindings, which were
-built separately, and with Debian's OpenJDK 17. The load average was LOAD. One driver ran one
+built separately, and with Debian's OpenJDK 17, at load averages from 11 to 53. One driver ran one
 job after another. Each job was a framework with three executors, which are its tasks in Mesos, and
-computed twelve Spark tasks; the driver checked its result. A job declines both agents when it has its executors, and again
-after each executor's end, because it then revives its offers.
+computed twelve Spark tasks; the driver checked its result. A job declines both agents when it has
+its executors, and again after each executor's end, because it then revives its offers. With
+Mesos's own allocator two such jobs each accepted two offers and declined eight. In a separate test
+the sidecar was killed while a job ran, and started again while the next one ran; both ended well.
 """
 
 REPEAT = """\
@@ -59,8 +61,8 @@ in its sources. tfmesos2 needs `six` and does not declare it.
     export MESOS_NATIVE_JAVA_LIBRARY=/usr/src/mesos/build/src/libmesos-java.so
 {runs}
 
-`tests/cluster/test_frameworks.py` runs each framework briefly. It is skipped without a Mesos or
-without the framework's package.
+`tests/cluster/test_frameworks.py` runs each framework briefly, and `test_spark.py` runs jobs of
+Spark. They are skipped without a Mesos or without the framework's package.
 """
 
 
@@ -105,7 +107,7 @@ FRAMEWORKS = {
         "Spark 3.5.8",
         "python3.11",
         "pyspark==3.5.8",
-        "`MESOS_NATIVE_JAVA_LIBRARY`, the native library; `spark.executor.cores=1` and"
+        "Java, and `MESOS_NATIVE_JAVA_LIBRARY`, the native library; `spark.executor.cores=1` and"
         " `spark.cores.max=3`, so that a job has three executors of one size;"
         " `spark.executor.memory=512m`, which with Spark's overhead is 896 MiB;"
         " `spark.mesos.executor.home`, as Spark is installed on the agents;"
