@@ -72,7 +72,7 @@ def jobs(*drivers: Child) -> list[int]:
     return [driver.said().count("job 12") for driver in drivers]
 
 
-def test_a_job_goes_on_when_the_sidecar_ends_and_when_it_is_back(mesos):
+def test_a_job_outlives_the_sidecar_and_its_return(mesos):
     with World(mesos, **CLUSTER) as world:
         driver = start(world, "spark")
         try:
