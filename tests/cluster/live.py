@@ -12,33 +12,49 @@ import itertools
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from allocator.policies import MODES, POLICIES
 from tests.cluster.mesos import Mesos, NotFoundError, find
 from tests.cluster.processes import Child, until
 from tests.cluster.world import World
 
-PACKAGES = {"pymesos": "pymesos", "tfmesos2": "tfmesos2", "airflow": "avmesos_airflow_provider"}
+PACKAGES = {
+    "pymesos": "pymesos",
+    "tfmesos2": "tfmesos2",
+    "airflow": "avmesos_airflow_provider",
+    "spark": "pyspark",
+}
 """The package that each framework needs, by the framework's name."""
 
 DRIVER = Path(__file__).with_name("live_frameworks.py")
 TASKS_S = 240.0
 STARTED_S = 240.0
-TERMINAL = "/tasks/terminal/task_"
+TERMINAL = "tasks/terminal/task_"
+JNI = "MESOS_NATIVE_JAVA_LIBRARY"
+
+CLUSTER: dict[str, Any] = {
+    # Spark's executors listen at the host name of their agent.
+    "agent_flags": {"hostname": "127.0.0.1"},
+    # The master drops the counters of frameworks that leave this list. Each Spark job is one.
+    "flags": {"max_completed_frameworks": "1000"},
+}
 
 
 @dataclass(frozen=True)
 class Counts:
-    """Results of a framework: finished tasks, tasks with other ends, offers, subscriptions.
+    """Results of a framework: finished tasks, tasks with other ends, launched tasks, and offers.
 
-    Each of these frameworks launches one task for each offer that it accepts.
+    subscribed: how often it subscribed again.
     """
 
     finished: int
     otherwise: int
+    launched: int
     offers: int
     accepted: int
     declined: int
@@ -62,13 +78,16 @@ class Row:
 def interpreter(name: str, below: str | None = None) -> Path:
     """The interpreter of a framework: `DIR/NAME/bin/python` below MESOS_FRAMEWORKS.
 
-    Raises NotFoundError if the framework's package is not installed.
+    Raises NotFoundError if the framework's package is not installed, or Spark's native library is
+    not named.
     """
     below = below or os.environ.get("MESOS_FRAMEWORKS")
     if not below:
         raise NotFoundError("no frameworks: MESOS_FRAMEWORKS is the directory of their venvs")
     if not list(Path(below).glob(f"{name}/lib/python*/site-packages/{PACKAGES[name]}")):
         raise NotFoundError(f"MESOS_FRAMEWORKS: {below}/{name} is no venv with {PACKAGES[name]}")
+    if name == "spark" and not os.environ.get(JNI):
+        raise NotFoundError(f"{JNI}: Spark needs Mesos's native library for Java")
     return Path(below) / name / "bin" / "python"
 
 
@@ -80,75 +99,82 @@ def live(
     A way ends when each framework has launched and finished this number of tasks with the sidecar,
     and as many without it.
     """
-    children = []
-    with World(mesos, agents=2, sidecar=False) as world:
-        for name in names:
-            words = [interpreter(name), DRIVER, name, world.address]
-            home = {"AIRFLOW_HOME": str(world.directory / "airflow"), "PYTHONPATH": ""}
-            children.append(Child(words, world.directory / f"{name}.log", home))
+    with World(mesos, agents=2, sidecar=False, **CLUSTER) as world:
+        children = {name: start(world, name) for name in names}
         try:
-            until(lambda: all(_counts(world, each) for each in names), STARTED_S, "all subscribe")
+            until(lambda: all(counts(world, each) for each in names), STARTED_S, "all subscribe")
             for policy, mode in ways:
-                yield _way(world, names, policy, mode, tasks)
+                yield _way(world, children, policy, mode, tasks)
         finally:
-            for child in children:
+            for child in children.values():
                 child.kill()
 
 
-def _way(world: World, names: Sequence[str], policy: str, mode: str, tasks: int) -> Row:
+def start(world: World, name: str, *settings: str, log: str = "") -> Child:
+    """Start a framework, or the driver of Spark with further settings."""
+    words = [interpreter(name), DRIVER, name, world.address, *settings]
+    home = {"AIRFLOW_HOME": str(world.directory / "airflow"), "PYTHONPATH": ""}
+    return Child(words, world.directory / f"{log or name}.log", home)
+
+
+def _way(world: World, children: Mapping[str, Child], policy: str, mode: str, tasks: int) -> Row:
     world.sidecar.start(f"policy.name={policy}", f"policy.mode={mode}")
     world.wait_connected()
-    alive = _stretch(world, names, tasks)
+    alive = _stretch(world, children, tasks)
     now = world.sidecar.status().policy
     assert (now.name, now.mode) == (policy, mode)
     world.sidecar.crash()
     connected = "allocator/sidecar/connected"
     until(lambda: world.operator.metrics()[connected] == 0, TASKS_S, "the sidecar is gone")
-    dead = _stretch(world, names, tasks)
+    dead = _stretch(world, children, tasks)
     world.check_master()
     return Row(policy, mode, alive, dead)
 
 
-def _stretch(world: World, names: Sequence[str], tasks: int) -> dict[str, Counts]:
+def _stretch(world: World, children: Mapping[str, Child], tasks: int) -> dict[str, Counts]:
     """Wait until each has launched and finished this number of tasks; returns the results."""
-    before = {name: _counted(world, name) for name in names}
+    before = {name: _counted(world, name) for name in children}
 
     def done() -> dict[str, Counts] | None:
-        found = {name: _counted(world, name) - before[name] for name in names}
-        least = min(min(each.finished, each.accepted) for each in found.values())
+        for name, child in children.items():
+            assert child.alive, f"{name} ended:\n{child.said()[-2000:]}"
+        found = {name: _counted(world, name) - before[name] for name in children}
+        least = min(min(each.finished, each.launched) for each in found.values())
         return found if least >= tasks else None
 
     return until(done, TASKS_S, f"{tasks} tasks of each", 0.5) or {}
 
 
 def _counted(world: World, name: str) -> Counts:
-    found = _counts(world, name)
+    found = counts(world, name)
     assert found, f"{name} is gone"
     return found
 
 
-def _counts(world: World, name: str) -> Counts | None:
-    """The master's own counters of a framework, which is identified by its role."""
-    rows = world.operator.call("GET_FRAMEWORKS").get("frameworks", [])
+def counts(world: World, name: str) -> Counts | None:
+    """The master's own counters of all frameworks in the role of this name; None without any."""
+    found = world.operator.call("GET_FRAMEWORKS")
+    rows = [*found.get("frameworks", []), *found.get("completed_frameworks", [])]
     infos = [row["framework_info"] for row in rows]
     roles = [(each["id"]["value"], [each.get("role"), *each.get("roles", [])]) for each in infos]
-    known = [identity for identity, its in roles if name in its]
+    known = {identity for identity, its in roles if name in its}
     if not known:
         return None
-    own = {
-        key.partition(known[-1])[2]: int(value)
-        for key, value in world.operator.metrics().items()
-        if known[-1] in key and key.startswith("master/frameworks/")
-    }
+    own: Counter[str] = Counter()
+    for key, value in world.operator.metrics().items():
+        match key.split("/", 4):
+            case ["master", "frameworks", _, identity, counter] if identity in known:
+                own[counter] += int(value)
     ends = sum(count for key, count in own.items() if key.startswith(TERMINAL))
     finished = own[f"{TERMINAL}finished"]
     return Counts(
         finished,
         ends - finished,
-        own["/offers/sent"],
-        own["/offers/accepted"],
-        own["/offers/declined"],
-        own["/calls/subscribe"],
+        own["operations/launch"],
+        own["offers/sent"],
+        own["offers/accepted"],
+        own["offers/declined"],
+        own["events/subscribed"] - len(known),
     )
 
 

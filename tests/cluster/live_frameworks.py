@@ -1,7 +1,8 @@
 """Third-party frameworks by their own libraries: ``PYTHON live_frameworks.py NAME MASTER``.
 
 Runs in the interpreter of the framework's packages, so it imports nothing of ours. Each keeps two
-tasks of half a CPU and 64 MiB wanted or running, which sleep a second, until it is killed.
+tasks of half a CPU and 64 MiB wanted or running, which sleep a second, until it is killed. Spark
+runs one job after another, each with executors of one CPU.
 """
 
 import functools
@@ -18,6 +19,9 @@ from typing import Any
 
 CPUS, MEM_MIB, AT_ONCE = 0.5, 64.0, 2
 COMMAND = "sleep 1"
+EXECUTORS, PARTITIONS = 3, 12
+"""Of a Spark job."""
+
 AIRFLOW_API = "http://127.0.0.1:11000/v0/queue_command"
 
 
@@ -142,6 +146,39 @@ def _queue() -> None:
             return
 
 
+def spark(master: str) -> None:
+    """Run jobs of Spark one after another; each is a framework of its own, in one JVM.
+
+    A line for each job that computed the right result goes to standard output.
+    """
+    library = importlib.import_module("pyspark")
+    settings = {
+        "spark.mesos.role": "spark",
+        "spark.mesos.executor.home": library.__path__[0],
+        "spark.cores.max": str(EXECUTORS),
+        "spark.executor.cores": "1",
+        "spark.executor.memory": "512m",
+        "spark.mesos.coarse.shutdownTimeout": "60s",
+        "spark.driver.host": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        **dict(word.split("=", 1) for word in sys.argv[3:]),
+    }
+    os.environ |= {"LIBPROCESS_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+    while True:
+        conf = library.SparkConf().setMaster(f"mesos://{master}").setAppName("spark")
+        context = library.SparkContext(conf=conf.setAll(settings.items()))
+        numbers = context.parallelize(range(PARTITIONS), PARTITIONS)
+        seen = numbers.map(_slowly).collect()
+        context.stop()
+        assert seen == list(range(PARTITIONS))
+        print("job", len(seen), flush=True)  # noqa: T201
+
+
+def _slowly(number: int) -> int:
+    time.sleep(0.5)
+    return number
+
+
 def _without_images(command: str | None = None) -> None:
     """Launch avmesos's tasks without their containers, as no images are available here."""
     offer = importlib.import_module("avmesos.offers").Offer
@@ -159,4 +196,4 @@ def _without_images(command: str | None = None) -> None:
 
 
 if __name__ == "__main__":
-    {each.__name__: each for each in (pymesos, tfmesos2, airflow)}[sys.argv[1]](sys.argv[2])
+    {each.__name__: each for each in (pymesos, tfmesos2, airflow, spark)}[sys.argv[1]](sys.argv[2])

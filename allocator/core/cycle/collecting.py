@@ -1,7 +1,7 @@
 """Collecting: a gang that does not fit when its turn comes keeps what becomes free for itself.
 
 A gang waits like any client, even while no agent has room for one of its tasks. If it has waited
-for `patience_cycles`, and would fit if nothing were held, it collects, until it fits or
+for `patience_cycles`, and would fit if others held nothing, it collects, until it fits or
 `collect_ms` have passed; then it has to wait again. Gangs choose agents in the order in which they
 began to collect. No two gangs collect on the same agent, so they cannot block each other.
 
@@ -158,8 +158,8 @@ def _begin(state: State, snapshot: Snapshot, limit: Ints, going: dict[int, Colle
             clients.waited[each] = 0
             continue
         clients.too_large.discard(each)
-        if not within_limits(snapshot, each):
-            clients.waited[each] = 0  # a limit bars the gang, so collecting would not help
+        if not within_limits(snapshot, each) or _waits_for_itself(state, snapshot, each):
+            clients.waited[each] = 0  # collecting would not help
             continue
         going[each] = Collecting(state.now_ms)
         principals.add(principal)
@@ -198,16 +198,34 @@ def _fair_share(snapshot: Snapshot, client: int) -> float:
 
 def _is_too_large(state: State, snapshot: Snapshot, limit: Ints, client: int) -> bool:
     """Whether a gang exceeds limits, or all agents that it may use even if nothing were held."""
-    lines, total = lines_of(snapshot, client), total_of(snapshot, client)
+    total = total_of(snapshot, client)
     if not snapshot.specials.reach.any():
         rows = [row for row in snapshot.bounds.rows_of(client) if row < len(limit)]
         if ((limit[rows] < total) & (total > 0)).any():
             return True
+    return not _fits_on(state, snapshot, client, state.agents.capacity)
+
+
+def _waits_for_itself(state: State, snapshot: Snapshot, client: int) -> bool:
+    """Whether a gang has no room until tasks of its own client end, even if no others ran.
+
+    It may be all that the client wants: frameworks such as Spark do not suppress offers.
+    """
+    books, rows = state.ledger.books, state.ledger.rows_of_client(client)
+    if not len(rows):
+        return False
+    others = state.agents.capacity.copy()
+    others[books.agent[rows]] -= np.where(state.space.shared_kind, 0, books.held[rows])
+    return not _fits_on(state, snapshot, client, np.maximum(others, 0))
+
+
+def _fits_on(state: State, snapshot: Snapshot, client: int, capacity: Ints) -> bool:
+    """Whether a gang fits on the agents that it may use; `capacity` (H, K): what they have."""
+    lines, total = lines_of(snapshot, client), total_of(snapshot, client)
     agents = _allowed(state, client, state.agents.ready)
-    room = _room_when_empty(state, snapshot, client, agents, total)
-    order = decreasing(snapshot, lines)
-    tasks, _ = placed_on(lines, order, room, agents)
-    return bool((tasks.sum(axis=1) < lines.number).any())
+    room = _room_of(capacity, snapshot, client, agents, total)
+    tasks, _ = placed_on(lines, decreasing(snapshot, lines), room, agents)
+    return bool((tasks.sum(axis=1) >= lines.number).all())
 
 
 def _allowed(state: State, client: int, some: Bools) -> Ints:
@@ -217,11 +235,10 @@ def _allowed(state: State, client: int, some: Bools) -> Ints:
     return found
 
 
-def _room_when_empty(
-    state: State, snapshot: Snapshot, client: int, agents: Ints, total: Ints
-) -> Room:
-    """Return the room for tasks of a client on each agent (n handles) if it were empty.
+def _room_of(capacity: Ints, snapshot: Snapshot, client: int, agents: Ints, total: Ints) -> Room:
+    """Return the room for tasks of a client on each agent (n handles) if all of it were free.
 
+    `capacity` (H, K), by handle and kind.
     `total` (R,): zeros for resources that no task needs; these are left out.
     """
     specials, shape = snapshot.specials, (len(agents), len(total))
@@ -235,7 +252,7 @@ def _room_when_empty(
         revocable = set(kind[tier == Tier.REVOCABLE].tolist())
         shared = set(kind[tier == Tier.SHARED].tolist())
         for into, kinds in zip(room, (usual, revocable, shared), strict=True):
-            amounts = state.agents.capacity[np.ix_(agents, sorted(kinds))]
+            amounts = capacity[np.ix_(agents, sorted(kinds))]
             into[:, column] = (
                 amounts.max(axis=1, initial=0) if kinds is shared else amounts.sum(axis=1)
             )
@@ -302,7 +319,8 @@ def _full_agents(state: State, snapshot: Snapshot, client: int, taken: Bools, li
     others = state.agents.ready & ~taken
     others[snapshot.handle[snapshot.agents]] = False
     full = _allowed(state, client, others)
-    room = _room_when_empty(state, snapshot, client, full, lines.number @ lines.size)
+    total, capacity = lines.number @ lines.size, state.agents.capacity
+    room = _room_of(capacity, snapshot, client, full, total)
     fits = np.zeros(len(full), np.bool_)
     for size in lines.size[lines.number > 0]:
         fits |= room.tasks(size) > 0
@@ -324,7 +342,8 @@ def _spread_over(
 
     `agents` (n,): their rows in the snapshot; None: nothing is free on them.
     """
-    room = _room_when_empty(state, snapshot, client, handle, lines.number @ lines.size)
+    total, capacity = lines.number @ lines.size, state.agents.capacity
+    room = _room_of(capacity, snapshot, client, handle, total)
     none = np.zeros((len(handle), len(snapshot.resources)), np.int64)
     free, used = none if agents is None else snapshot.free_by_column[agents], none.copy()
     found: _Places = {}

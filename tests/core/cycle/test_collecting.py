@@ -315,6 +315,30 @@ def test_a_gang_larger_than_its_rules_allow_collects_nothing(rule):
     assert busy.got(1) == 1
 
 
+@pytest.mark.parametrize("spec", EACH, ids=str)
+def test_a_gang_does_not_wait_for_its_own_tasks_to_end(spec):
+    """Such as Spark's executors, of which it wants no more, but which run until the job ends."""
+    busy = Busy(spec, agents=0)
+    for handle in (1, 2, 3):
+        busy.session.agent(handle, 4, 4)
+    busy.session.framework(2, 1, labels=gang(4))
+    busy.cycle()
+    mine = [offer for offer in busy.offers if offer[0] == 2]
+    for offer in mine:
+        busy.session.use(offer)
+    busy.cycle()
+    for _ in range(3 * PATIENCE):
+        for agent in filter(lambda agent: _runs(busy, agent), (1, 2, 3)):
+            busy.end(agent)
+        busy.cycle()
+        assert not busy.collecting()
+        assert busy.got(1)
+    busy.session.give_back(mine[0], 0)
+    for _ in range(PATIENCE + 1):
+        busy.cycle()
+    assert busy.collecting()
+
+
 def test_a_client_that_declines_gangs_waits_longer_each_time():
     busy = Busy(agents=3, size=2)
     busy.session.framework(2, 1, labels=gang(2))
