@@ -160,6 +160,9 @@ std::string Brain::step(const Wake& event, int64_t nowMs)
 
   if (triggered) {
     runTriggered(nowMs, event.silentMs);
+    if (!state.offersPaused()) {
+      flushCycle();
+    }
   }
 
   if (!state.paused && !unjudged.empty()) {

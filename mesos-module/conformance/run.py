@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 import xml.etree.ElementTree as ET
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 PASSED = "passed"
@@ -90,6 +91,18 @@ def run_test(binary: Path, name: str, log: Path, timeout_s: float) -> dict[str, 
     return {"outcome": outcome, "seconds": round(time.monotonic() - began, 1)}
 
 
+def run_until_passed(
+    binary: Path, name: str, log: Path, timeout_s: float, tries_max: int
+) -> dict[str, str | float]:
+    """Run one test until it passes, at most `tries_max` times; `tries` in the result if several."""
+    tries = 1
+    result = run_test(binary, name, log, timeout_s)
+    while result["outcome"] != PASSED and tries < tries_max:
+        tries += 1
+        result = run_test(binary, name, log, timeout_s)
+    return {**result, "tries": tries} if tries > 1 else result
+
+
 def main() -> int:
     """Run the tests; return 0 even if some failed, because `table.py` checks the failures."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -100,6 +113,7 @@ def main() -> int:
     parser.add_argument("--logs", type=Path, help="folder for each test's output")
     parser.add_argument("--timeout", type=float, default=120, help="seconds for one test")
     parser.add_argument("--tries", type=int, default=1, help="tries that a test has to pass")
+    parser.add_argument("--jobs", type=int, default=1, help="tests at the same time, if no sidecar")
     arguments = parser.parse_args()
 
     binary = arguments.binary.resolve()
@@ -110,22 +124,20 @@ def main() -> int:
     if arguments.results.exists():
         results = json.loads(arguments.results.read_text(encoding="utf-8"))["tests"]
 
-    for name in list_tests(binary, arguments.filter):
+    def run(name: str) -> dict[str, str | float]:
         log = logs / (name.replace("/", "_") + ".log")
-        tries = 1
-        result = run_test(binary, name, log, arguments.timeout)
-        while result["outcome"] != PASSED and tries < arguments.tries:
-            tries += 1
-            result = run_test(binary, name, log, arguments.timeout)
-        if tries > 1:
-            result["tries"] = tries
-        results[name.replace(OLD_NAME_OF_AGENT, "Agent")] = result
-        sys.stdout.write(f"{result['outcome']:8} {result['seconds']:6} s  {name}\n")
-        sys.stdout.flush()
-        content = {"subject": arguments.subject, "tests": dict(sorted(results.items()))}
-        partial = arguments.results.with_suffix(".partial")
-        partial.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-        partial.replace(arguments.results)
+        return run_until_passed(binary, name, log, arguments.timeout, arguments.tries)
+
+    names = list_tests(binary, arguments.filter)
+    with ThreadPoolExecutor(arguments.jobs) as pool:
+        for name, result in zip(names, pool.map(run, names), strict=True):
+            results[name.replace(OLD_NAME_OF_AGENT, "Agent")] = result
+            sys.stdout.write(f"{result['outcome']:8} {result['seconds']:6} s  {name}\n")
+            sys.stdout.flush()
+            content = {"subject": arguments.subject, "tests": dict(sorted(results.items()))}
+            partial = arguments.results.with_suffix(".partial")
+            partial.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+            partial.replace(arguments.results)
 
     sys.stdout.write(f"logs: {logs}\n")
     return 0

@@ -2,7 +2,8 @@
 """Make the conformance table from results and reasons.
 
 The table must agree with the results: a failure without a reason is an error, and so is a reason
-for a test that did not fail.
+for a test that did not fail. The negative control, where nobody decides, needs no reasons: it shows
+which tests pass without any decision.
 """
 
 import argparse
@@ -17,6 +18,8 @@ HERE = Path(__file__).resolve().parent
 PASSED = "passed"
 NOT_APPLICABLE = "not applicable"
 MISSING = "-"
+# The subject of the negative control: neither a sidecar nor the module's fallback.
+CONTROL = "nobody"
 
 
 @dataclass(frozen=True)
@@ -86,6 +89,8 @@ def check(runs: list[Run], reasons: list[Reason]) -> None:
     wrong = []
     used = set()
     for run in runs:
+        if run.subject == CONTROL:
+            continue
         for test, outcome in run.outcomes.items():
             reason = reason_for(reasons, test, run.subject)
             if reason is not None and outcome != PASSED:
@@ -110,7 +115,7 @@ def cell(run: Run, reasons: list[Reason], test: str) -> str:
     tries = run.tries.get(test, 1)
     if outcome == PASSED and tries > 1:
         return f"{PASSED} (try {tries})"
-    if outcome in (PASSED, MISSING):
+    if outcome in (PASSED, MISSING) or run.subject == CONTROL:
         return outcome
     reason = reason_for(reasons, test, run.subject)
     applicable = reason is None or reason.applicable
@@ -155,15 +160,25 @@ def rows(runs: list[Run], reasons: list[Reason]) -> list[str]:
 
 
 def summary(runs: list[Run], reasons: list[Reason]) -> list[str]:
-    """Count the outcomes of each subject, in Markdown."""
-    lines = ["| | passed | failed | not applicable |", "|---|---|---|---|"]
+    """Count the outcomes of each subject, and how many passes the negative control lacks."""
+    undecided = {
+        test
+        for run in runs
+        if run.subject == CONTROL
+        for test, outcome in run.outcomes.items()
+        if outcome == PASSED
+    }
+    lines = [
+        f"| | passed | of these, not with *{CONTROL}* | failed | not applicable |",
+        "|---|---|---|---|---|",
+    ]
     for run in runs:
-        counts = Counter(
-            PASSED if run.outcomes[test] == PASSED else cell(run, reasons, test)
-            for test in run.outcomes
-        )
-        failed = sum(counts.values()) - counts[PASSED] - counts[NOT_APPLICABLE]
-        lines.append(f"| {run.subject} | {counts[PASSED]} | {failed} | {counts[NOT_APPLICABLE]} |")
+        passed = {test for test, outcome in run.outcomes.items() if outcome == PASSED}
+        cells = Counter(cell(run, reasons, test) for test in run.outcomes.keys() - passed)
+        other = cells[NOT_APPLICABLE]
+        failed = cells.total() - other
+        shown = len(passed - undecided)
+        lines.append(f"| {run.subject} | {len(passed)} | {shown} | {failed} | {other} |")
     return lines
 
 

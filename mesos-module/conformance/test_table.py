@@ -14,7 +14,7 @@ REASON = table.Reason(("A.x",), "because", applicable=True, subjects=())
 
 def test_the_committed_page_is_what_the_committed_results_give() -> None:
     """The page is not edited by hand, and contains every result."""
-    subjects = ("sidecar", "fallback", "built-in")
+    subjects = ("sidecar", "fallback", "built-in", "nobody")
     page = table.render(
         [table.read_run(HERE / "results" / f"{each}.json") for each in subjects],
         table.read_reasons(HERE / "reasons.toml"),
@@ -62,8 +62,20 @@ def test_outcomes_stand_in_their_columns_and_are_counted() -> None:
     assert "| x | **hung** | passed | because |" in page
     assert "| y | passed | passed (try 2) |  |" in page
     assert "| z [I/0] | not applicable | - | names |" in page
-    assert "| s | 1 | 1 | 1 |" in page
-    assert "| t | 2 | 0 | 0 |" in page
+    assert "| s | 1 | 1 | 1 | 1 |" in page
+    assert "| t | 2 | 2 | 0 | 0 |" in page
+
+
+def test_the_negative_control_needs_no_reasons_and_is_subtracted() -> None:
+    """Tests that pass although nobody decides are not counted as shown by an allocator."""
+    runs = [
+        table.Run("s", {"A.x": "passed", "A.y": "passed"}, {}),
+        table.Run(table.CONTROL, {"A.x": "passed", "A.y": "hung"}, {}),
+    ]
+    page = table.render(runs, [], "head")
+    assert "| y | passed | hung |  |" in page
+    assert "| s | 2 | 1 | 0 | 0 |" in page
+    assert "| nobody | 1 | 0 | 1 | 0 |" in page
 
 
 FAKE_BINARY = r"""#!/bin/sh
@@ -91,7 +103,8 @@ def test_an_abort_and_a_hang_are_results(tmp_path: Path, monkeypatch: pytest.Mon
     binary.chmod(0o755)
     out = tmp_path / "results.json"
     arguments = [str(binary), str(out), "--subject", "s", "--timeout", "2"]
-    monkeypatch.setattr("sys.argv", ["run.py", *arguments, "--logs", str(tmp_path / "logs")])
+    logs = ["--logs", str(tmp_path / "logs"), "--jobs", "4"]
+    monkeypatch.setattr("sys.argv", ["run.py", *arguments, *logs])
     assert run.main() == 0
     tests = json.loads(out.read_text(encoding="utf-8"))["tests"]
     assert {name: test["outcome"] for name, test in tests.items()} == {

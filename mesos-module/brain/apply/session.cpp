@@ -159,9 +159,11 @@ void Brain::askCycle(
 }
 
 
+// While a wake-up is due that adds agents, the request waits for it: a new
+// framework should get its first offers in one cycle over all agents.
 void Brain::flushCycle()
 {
-  if (!cycleWanted || cycleAsked || !unjudged.empty()) {
+  if (!cycleWanted || cycleAsked || !unjudged.empty() || triggered) {
     return;
   }
 
