@@ -2,8 +2,8 @@
 """Make the conformance table from results and reasons.
 
 The table must agree with the results: a failure without a reason is an error, and so is a reason
-for a test that did not fail. The negative control, where nobody decides, needs no reasons: it shows
-which tests pass without any decision.
+for a test that did not fail. The negative control, where no allocator decides, needs no reasons: it
+shows which tests pass without any decision.
 """
 
 import argparse
@@ -19,7 +19,7 @@ PASSED = "passed"
 NOT_APPLICABLE = "not applicable"
 MISSING = "-"
 # The subject of the negative control: neither a sidecar nor the module's fallback.
-CONTROL = "nobody"
+CONTROL = "control"
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ def summary(runs: list[Run], reasons: list[Reason]) -> list[str]:
         if outcome == PASSED
     }
     lines = [
-        f"| | passed | of these, not with *{CONTROL}* | failed | not applicable |",
+        f"| | passed | of these, not in *{CONTROL}* | failed | not applicable |",
         "|---|---|---|---|---|",
     ]
     for run in runs:

@@ -14,7 +14,7 @@ REASON = table.Reason(("A.x",), "because", applicable=True, subjects=())
 
 def test_the_committed_page_is_what_the_committed_results_give() -> None:
     """The page is not edited by hand, and contains every result."""
-    subjects = ("sidecar", "fallback", "built-in", "nobody")
+    subjects = ("sidecar", "fallback", "built-in", "control")
     page = table.render(
         [table.read_run(HERE / "results" / f"{each}.json") for each in subjects],
         table.read_reasons(HERE / "reasons.toml"),
@@ -67,7 +67,7 @@ def test_outcomes_stand_in_their_columns_and_are_counted() -> None:
 
 
 def test_the_negative_control_needs_no_reasons_and_is_subtracted() -> None:
-    """Tests that pass although nobody decides are not counted as shown by an allocator."""
+    """Tests that pass without any decision are not counted as shown by an allocator."""
     runs = [
         table.Run("s", {"A.x": "passed", "A.y": "passed"}, {}),
         table.Run(table.CONTROL, {"A.x": "passed", "A.y": "hung"}, {}),
@@ -75,7 +75,7 @@ def test_the_negative_control_needs_no_reasons_and_is_subtracted() -> None:
     page = table.render(runs, [], "head")
     assert "| y | passed | hung |  |" in page
     assert "| s | 2 | 1 | 0 | 0 |" in page
-    assert "| nobody | 1 | 0 | 1 | 0 |" in page
+    assert "| control | 1 | 0 | 1 | 0 |" in page
 
 
 FAKE_BINARY = r"""#!/bin/sh
