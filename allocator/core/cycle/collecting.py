@@ -203,7 +203,7 @@ def _is_too_large(state: State, snapshot: Snapshot, limit: Ints, client: int) ->
         rows = [row for row in snapshot.bounds.rows_of(client) if row < len(limit)]
         if ((limit[rows] < total) & (total > 0)).any():
             return True
-    return not _fits_on(state, snapshot, client, state.agents.capacity)
+    return not _fits_beside(state, snapshot, client)
 
 
 def _waits_for_itself(state: State, snapshot: Snapshot, client: int) -> bool:
@@ -211,19 +211,15 @@ def _waits_for_itself(state: State, snapshot: Snapshot, client: int) -> bool:
 
     It may be all that the client wants: frameworks such as Spark do not suppress offers.
     """
-    books, rows = state.ledger.books, state.ledger.rows_of_client(client)
-    if not len(rows):
-        return False
-    others = state.agents.capacity.copy()
-    others[books.agent[rows]] -= np.where(state.space.shared_kind, 0, books.held[rows])
-    return not _fits_on(state, snapshot, client, np.maximum(others, 0))
+    rows = state.ledger.rows_of_client(client)
+    return len(rows) > 0 and not _fits_beside(state, snapshot, client, rows)
 
 
-def _fits_on(state: State, snapshot: Snapshot, client: int, capacity: Ints) -> bool:
-    """Whether a gang fits on the agents that it may use; `capacity` (H, K): what they have."""
+def _fits_beside(state: State, snapshot: Snapshot, client: int, rows: Ints | None = None) -> bool:
+    """Whether a gang fits on the agents that it may use, if they hold only these ledger rows."""
     lines, total = lines_of(snapshot, client), total_of(snapshot, client)
     agents = _allowed(state, client, state.agents.ready)
-    room = _room_of(capacity, snapshot, client, agents, total)
+    room = _room_when_empty(state, snapshot, client, agents, total, rows)
     tasks, _ = placed_on(lines, decreasing(snapshot, lines), room, agents)
     return bool((tasks.sum(axis=1) >= lines.number).all())
 
@@ -235,12 +231,23 @@ def _allowed(state: State, client: int, some: Bools) -> Ints:
     return found
 
 
-def _room_of(capacity: Ints, snapshot: Snapshot, client: int, agents: Ints, total: Ints) -> Room:
-    """Return the room for tasks of a client on each agent (n handles) if all of it were free.
+def _room_when_empty(
+    state: State,
+    snapshot: Snapshot,
+    client: int,
+    agents: Ints,
+    total: Ints,
+    beside: Ints | None = None,
+) -> Room:
+    """Return the room for tasks of a client on each agent (n handles) if it were empty.
 
-    `capacity` (H, K), by handle and kind.
     `total` (R,): zeros for resources that no task needs; these are left out.
+    `beside` (m,): rows of the ledger that stay as they are, at most one for each agent; `agents`
+        must be ascending then. None: nothing stays.
     """
+    books, rows = state.ledger.books, np.zeros(0, np.int64) if beside is None else beside
+    rows = rows[np.isin(books.agent[rows], agents)]
+    held_on = np.searchsorted(agents, books.agent[rows])
     specials, shape = snapshot.specials, (len(agents), len(total))
     mine = reached_by(specials, client)
     room = Room(*(np.zeros(shape, np.int64) for _ in Room._fields))
@@ -252,10 +259,12 @@ def _room_of(capacity: Ints, snapshot: Snapshot, client: int, agents: Ints, tota
         revocable = set(kind[tier == Tier.REVOCABLE].tolist())
         shared = set(kind[tier == Tier.SHARED].tolist())
         for into, kinds in zip(room, (usual, revocable, shared), strict=True):
-            amounts = capacity[np.ix_(agents, sorted(kinds))]
-            into[:, column] = (
-                amounts.max(axis=1, initial=0) if kinds is shared else amounts.sum(axis=1)
-            )
+            amounts = state.agents.capacity[np.ix_(agents, sorted(kinds))]
+            if kinds is shared:  # tasks do not use it up
+                into[:, column] = amounts.max(axis=1, initial=0)
+            else:
+                amounts[held_on] -= books.held[np.ix_(rows, sorted(kinds))]
+                into[:, column] = np.maximum(amounts, 0).sum(axis=1)
     return room
 
 
@@ -319,8 +328,7 @@ def _full_agents(state: State, snapshot: Snapshot, client: int, taken: Bools, li
     others = state.agents.ready & ~taken
     others[snapshot.handle[snapshot.agents]] = False
     full = _allowed(state, client, others)
-    total, capacity = lines.number @ lines.size, state.agents.capacity
-    room = _room_of(capacity, snapshot, client, full, total)
+    room = _room_when_empty(state, snapshot, client, full, lines.number @ lines.size)
     fits = np.zeros(len(full), np.bool_)
     for size in lines.size[lines.number > 0]:
         fits |= room.tasks(size) > 0
@@ -342,8 +350,7 @@ def _spread_over(
 
     `agents` (n,): their rows in the snapshot; None: nothing is free on them.
     """
-    total, capacity = lines.number @ lines.size, state.agents.capacity
-    room = _room_of(capacity, snapshot, client, handle, total)
+    room = _room_when_empty(state, snapshot, client, handle, lines.number @ lines.size)
     none = np.zeros((len(handle), len(snapshot.resources)), np.int64)
     free, used = none if agents is None else snapshot.free_by_column[agents], none.copy()
     found: _Places = {}

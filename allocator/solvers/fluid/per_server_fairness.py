@@ -116,10 +116,11 @@ def solve(
     need, rate = _needs(demand, capacity[first], able[:, first], weight)
     found = np.zeros(rate.shape)
     may = int(min(work_max / work_of_sweep(len(demand), *need.shape[::2]), _SWEEPS_MAX))
+    need /= copies[:, None, None]
     sweeps, until, wrong = 0, 0, np.inf
     while sweeps == until < may and not wrong <= tolerance:
         until = min(until + _CHECKED_EVERY, may)
-        sweeps = int(_settle(need / copies[:, None, None], rate, found, sweeps, until))
+        sweeps = int(_settle(need, rate, found, sweeps, until))
         tasks = (found / copies[:, None])[of_agent].T.copy()
         wrong = residual(tasks, demand, capacity, able, weight)
     if not wrong <= tolerance:
@@ -238,7 +239,7 @@ def _settle(need: Floats, rate: Floats, tasks: Floats, sweeps: int, until: int) 
                     change = abs(more) / (outside[n] + given[n])
                 tasks[agent, n] += more
         if change <= _STILL:
-            return sweep
+            return sweep + 1
         if sweep > _EXTRAPOLATED_AFTER and sweep % _EXTRAPOLATED_EVERY == 0:
             _extrapolate(rate, tasks, tasks - before, last)
     return until
