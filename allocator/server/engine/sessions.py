@@ -125,6 +125,8 @@ class SessionStream:
             self._answers.clear()
             if self._timer is not None:
                 self._timer.cancel()
+            # Both refer to the call, whose stream is free once nothing does.
+            self._timer, self._cut = None, lambda: None
             self._changed.notify_all()
 
 

@@ -77,11 +77,18 @@ class AdminServicer:
         return grpc.method_handlers_generic_handler(SERVICE.full_name, made)
 
     def _handler(self, method: str) -> Any:  # noqa: ANN401 - gRPC's own
+        request, _ = messages_of(method)
+
+        def checked(data: bytes) -> bytes:
+            request.FromString(data)
+            return data
+
         if SERVICE.methods_by_name[method].server_streaming:
             stream = partial(self._observer.forward_stream, method)
-            return grpc.unary_stream_rpc_method_handler(stream)
+            return grpc.unary_stream_rpc_method_handler(stream, checked)
         if method in READS or method == RESET_USAGE:
-            return grpc.unary_unary_rpc_method_handler(partial(self._observer.forward, method))
+            forward = partial(self._observer.forward, method)
+            return grpc.unary_unary_rpc_method_handler(forward, checked)
         answers: dict[str, Callable[..., Message]] = {
             APPLY: self._apply,
             "RevertSettings": self._revert,
@@ -89,7 +96,6 @@ class AdminServicer:
             "ForgetUsage": self._forget,
         }
         answer = partial(self._set, method) if method in SETS else answers[method]
-        request, _ = messages_of(method)
         return grpc.unary_unary_rpc_method_handler(
             answer, request.FromString, lambda message: message.SerializeToString()
         )

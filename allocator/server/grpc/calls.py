@@ -7,12 +7,15 @@ calls that stall or last too long are ended (those of sessions by the core).
 
 import threading
 import time
+import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, NamedTuple
 
 import grpc
+from google.protobuf.message import DecodeError
 
 from allocator.server.engine.sessions import SESSIONS_MAX
 from allocator.server.grpc.access import ADMIN, RECORDS, SESSION, Access
@@ -99,6 +102,7 @@ class _Call:
     def over(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
+            self._timer = None  # it refers to this object
 
     def cut(self) -> None:
         self._context.cancel()
@@ -140,8 +144,9 @@ class Calls(grpc.ServerInterceptor):
     def intercept_service(self, continuation: Any, details: Any) -> Any:  # noqa: ANN401
         """Find the handler of a call, and add the checks.
 
-        All handlers become handlers of streams, which read requests themselves. gRPC would wait for
-        a request without a time limit, and occupy a thread meanwhile.
+        All handlers become handlers of streams, which read and parse requests themselves. gRPC
+        would wait for a request without a time limit, and occupy a thread meanwhile; and it never
+        frees a call whose request it cannot parse before the handler of a stream ends.
         """
         handler = continuation(details)
         if handler is None:
@@ -164,7 +169,7 @@ class Calls(grpc.ServerInterceptor):
         work: Callable[..., Any] = answer
         if handler.response_streaming:
             make, work = grpc.stream_stream_rpc_method_handler, answers
-        return make(work, handler.request_deserializer, handler.response_serializer)
+        return make(work, None, handler.response_serializer)
 
     @contextmanager
     def _let_in(self, method: str, token: str, context: grpc.ServicerContext) -> Iterator[_Call]:
@@ -181,6 +186,9 @@ class Calls(grpc.ServerInterceptor):
         try:
             call.within(0.0)
             yield call
+        except Exception as error:
+            _clear_frames(error)
+            raise
         finally:
             call.over()
             with self._lock:
@@ -212,6 +220,17 @@ class Calls(grpc.ServerInterceptor):
         return True
 
 
+def _clear_frames(error: BaseException | None) -> None:
+    """Clear the frames that an exception has left, and that may refer to it.
+
+    Such a cycle would keep the call alive until a garbage collection, and with it the call's
+    stream. A connection has few, and gRPC refuses further ones.
+    """
+    while error is not None:
+        traceback.clear_frames(error.__traceback__)
+        error = error.__context__
+
+
 def _work(handler: Any) -> Callable[..., Any]:  # noqa: ANN401
     return (
         handler.unary_unary or handler.unary_stream or handler.stream_unary or handler.stream_stream
@@ -220,17 +239,33 @@ def _work(handler: Any) -> Callable[..., Any]:  # noqa: ANN401
 
 def _asked(
     handler: Any,  # noqa: ANN401
-    requests: Iterator[Any],
+    requests: Iterator[bytes],
     call: _Call,
     context: grpc.ServicerContext,
 ) -> Any:  # noqa: ANN401
     """Return the argument of a handler: its single request, or an iterator of requests."""
+    parsed = map(partial(_parsed, handler.request_deserializer, context), requests)
     if handler.request_streaming:
-        return requests
+        return parsed
     call.within(REQUEST_S)
     try:
-        request = next(requests)
+        request = next(parsed)
     except StopIteration:
         context.abort(grpc.StatusCode.INVALID_ARGUMENT, "no request arrived; send one")
+    except grpc.RpcError:
+        # gRPC keeps this error with the call, so another one must leave the handler's frames.
+        context.abort(grpc.StatusCode.CANCELLED, "the caller ended the call")
     call.within(0.0)
     return request
+
+
+def _parsed(
+    parse: Callable[[bytes], Any] | None, context: grpc.ServicerContext, data: bytes
+) -> Any:  # noqa: ANN401
+    if parse is None:
+        return data
+    try:
+        return parse(data)
+    except DecodeError:
+        text = f"the request, {len(data)} bytes, is not a message of this call's type"
+        context.abort(grpc.StatusCode.INVALID_ARGUMENT, text)

@@ -90,7 +90,9 @@ class SessionServicer:
                     error = WireError(pb.ERROR_CODE_SLOW_PEER, "", text)
                     break
                 self._loop.receive(port, data)
-        except grpc.RpcError:
-            pass  # the stream is closed, so there is no peer to answer
+        except grpc.RpcError as ended:
+            # The stream is closed, so there is no peer to answer. gRPC keeps this error with the
+            # call, and its frames refer to the call.
+            ended.__traceback__ = None
         finally:
             self._loop.close(port, error)
