@@ -136,7 +136,9 @@ def test_without_a_compiler_it_is_ready_at_once_with_plain_loops(cold, monkeypat
         assert children_of(sidecar.process.pid) == [sidecar.observer_pid]
 
 
-def test_a_collection_of_garbage_does_not_look_at_what_was_loaded(complete_cache):
+def test_garbage_is_collected_rarely_and_not_in_what_was_loaded(complete_cache):
+    thresholds = gc.get_threshold()
+    gc.set_threshold(700, 10, 10)  # Python's own
     compiling = Compilation()
     try:
         compiling.start()
@@ -145,8 +147,10 @@ def test_a_collection_of_garbage_does_not_look_at_what_was_loaded(complete_cache
             time.sleep(0.1)
         assert compiling.state == "compiled"
         assert gc.get_freeze_count() > len(gc.get_objects())
+        assert gc.get_threshold()[0] >= 7000
     finally:
         gc.unfreeze()
+        gc.set_threshold(*thresholds)
         compiling.stop()
         interpret(False)
 
