@@ -28,8 +28,9 @@ FIGURES = ModuleFigures(
 )
 
 
-def of_modules(found: Samples) -> set[str]:
-    return {name for name, _ in found if name.startswith("module_")}
+def of_modules(found: Samples) -> set[object]:
+    """The series of modules."""
+    return {series for series in found if series[0].startswith("module_")}
 
 
 def test_figures_of_a_module_are_shown_during_its_session():
@@ -61,7 +62,6 @@ def test_figures_of_a_module_are_shown_during_its_session():
         module.batch(figures=nonsense)
         again = process.scraped()
         assert of_modules(again) == of_modules(found)
-        assert len(again) == len(found)
         module.leave()
         list(module.heard())
         process.await_said("session closed")
