@@ -44,6 +44,8 @@ def upper(lasted_ms: int) -> int:
 class Life:
     """Agents full of slow tasks, a gang that waits for them, and brief tasks that fill gaps.
 
+    In some lives the brief tasks are small gangs, too.
+
     Tasks of a framework all run equally long, so what is learnt of them is correct.
 
     `runs`: framework, agent, CPUs, and when the task ends.
@@ -62,6 +64,7 @@ class Life:
         self.cpus = {SLOW: chance.randint(1, 3), GANG: chance.randint(1, 2), BRIEF: 1}
         room = sum(size // self.cpus[GANG] for size in self.sizes.values())
         self.tasks = max(2, room - chance.randint(0, 3))
+        self.together = chance.choice([1, 1, 2, 3])
         self.lasted = {framework: self._taught(framework) for framework in NAMES}
         for framework, name in NAMES.items():
             self._add(framework, name)
@@ -82,8 +85,9 @@ class Life:
     def _add(self, framework: int, name: str) -> None:
         cpus = self.cpus[framework]
         labels = {DEMAND_LABEL: f"cpus:{cpus};mem:{cpus}"}
-        if framework == GANG:
-            labels[GANG_LABEL] = f"tasks:{self.tasks}"
+        tasks = {GANG: self.tasks, BRIEF: self.together}.get(framework, 1)
+        if tasks > 1:
+            labels[GANG_LABEL] = f"tasks:{tasks}"
         self.session.framework(framework, ROLE[framework], name=name, labels=labels)
 
     @property
@@ -162,6 +166,8 @@ class Life:
         self.session.allocator.advance(self.now_ms)
         offers = self.session.cycle(self.now_ms, agents)
         offered = {(who, agent): has["cpus"] for who, _, agent, has in offers}
+        brief = sum(cpus for (who, _), cpus in offered.items() if who == BRIEF)
+        assert not 0 < brief < self.together, "a part of a gang"
         if self.its is None:
             begun = any(who == GANG for who, _ in offered)
             if before is not None and begun:

@@ -94,11 +94,18 @@ def _number(cell: Mapping[str, float | None]) -> str:
 
 
 class Unit(NamedTuple):
-    """Tasks that start together: the size of one, and how long each lasts."""
+    """Tasks that start together: the size of one, and how long each lasts.
+
+    limit_ms: maximum duration, if a scheduler knows only this; 0: it knows all durations.
+    """
 
     job: int
     need: Mapping[str, int]
     lasts_ms: Sequence[int]
+    limit_ms: int = 0
+
+    def known_ms(self, lasts_ms: int) -> int:
+        return self.limit_ms or lasts_ms
 
 
 def in_order(
@@ -211,14 +218,14 @@ def easy(agents: Sequence[Mapping[str, int]], units: Sequence[tuple[int, Unit]])
     start before the first one that waits if this does not delay it (Lifka, "The ANL/IBM SP
     Scheduling System", JSSPP 1995).
     """
-    ends = list[tuple[int, int, int]]()  # when, unit, agent
+    ends = list[tuple[int, int, int, int]]()  # when, unit, agent, when as far as is known
     starts, waiting, arrived = [-1] * len(units), list[int](), 0
     now, now_ms = [dict(each) for each in agents], 0
     while arrived < len(units) or waiting:
         next_ms = [units[arrived][0]] if arrived < len(units) else []
         now_ms = min([*next_ms, ends[0][0]] if ends else next_ms)
         while ends and ends[0][0] <= now_ms:
-            _, at, agent = heappop(ends)
+            _, at, agent, _ = heappop(ends)
             _take(now, [agent], units[at][1], -1)
         while arrived < len(units) and units[arrived][0] <= now_ms:
             waiting.append(arrived)
@@ -227,13 +234,13 @@ def easy(agents: Sequence[Mapping[str, int]], units: Sequence[tuple[int, Unit]])
         failed = set[tuple[object, ...]]()
         for at in tuple(waiting):
             unit = units[at][1]
-            alike = (*sorted(unit.need.items()), *unit.lasts_ms)
+            alike = (*sorted(unit.need.items()), *map(unit.known_ms, unit.lasts_ms))
             places = None if alike in failed else fit(now, unit)
             if places and then:
                 late = [
                     agent
                     for agent, lasts_ms in zip(places, unit.lasts_ms, strict=True)
-                    if now_ms + lasts_ms > then_ms
+                    if now_ms + unit.known_ms(lasts_ms) > then_ms
                 ]
                 _take(then, late, unit)
                 if fit(then, units[waiting[0]][1]) is None:
@@ -242,7 +249,8 @@ def easy(agents: Sequence[Mapping[str, int]], units: Sequence[tuple[int, Unit]])
             if places:
                 _take(now, places, unit)
                 for agent, lasts_ms in zip(places, unit.lasts_ms, strict=True):
-                    heappush(ends, (now_ms + lasts_ms, at, agent))
+                    known_ms = now_ms + unit.known_ms(lasts_ms)
+                    heappush(ends, (now_ms + lasts_ms, at, agent, known_ms))
                 waiting.remove(at)
                 starts[at] = now_ms
             else:
@@ -254,13 +262,14 @@ def easy(agents: Sequence[Mapping[str, int]], units: Sequence[tuple[int, Unit]])
 
 def _when(
     free: Sequence[Mapping[str, int]],
-    ends: Sequence[tuple[int, int, int]],
+    ends: Sequence[tuple[int, int, int, int]],
     units: Sequence[tuple[int, Unit]],
     first: int,
 ) -> tuple[list[dict[str, int]], int]:
     """When a unit fits once tasks have ended, and what is free then."""
     then = [dict(each) for each in free]
-    for end_ms, together in groupby(sorted(ends), key=lambda each: each[0]):
+    known = sorted((end_ms, at, agent) for _, at, agent, end_ms in ends)
+    for end_ms, together in groupby(known, key=lambda each: each[0]):
         for _, at, agent in together:
             _take(then, [agent], units[at][1], -1)
         if fit(then, units[first][1]):

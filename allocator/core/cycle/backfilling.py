@@ -1,10 +1,11 @@
 """Backfill: offers the room that a gang collects to clients whose tasks end before the gang begins.
 
-What a gang collects is idle until its last task fits. Its *guests* are clients without a gang whose
-tasks almost certainly (p95 of learnt durations) end before the gang is expected to begin, and
-before its collection ends. After all other grants of a cycle, guests are offered what is left on
-the gang's agents. These agents are then *lent*: what comes back there before the gang's expected
-start is kept for the gang.
+What a gang collects is idle until its last task fits. Its *guests* are clients whose gangs do not
+collect, or that have none, and whose tasks almost certainly (p95 of learnt durations) end before
+the gang is expected to begin, and before its collection ends. After all other grants of a cycle,
+guests are offered what is left on the gang's agents, and guests with a gang also what is left on
+other agents. Agents of the gang that have guests are *lent*: what comes back there before the
+gang's expected start is kept for the gang.
 
 Durations are observed, never stated by frameworks. If a guest's tasks run longer than earlier ones,
 the gang begins later, but after its expected start it lends nothing more.
@@ -17,8 +18,8 @@ import numpy as np
 
 from allocator.core.books.collecting import Collecting
 from allocator.core.books.state import State
-from allocator.core.cycle.derived import after, among, joined
-from allocator.core.cycle.gangs import ask
+from allocator.core.cycle.derived import after, joined, mask, with_gangs_among
+from allocator.core.cycle.gangs import allocate
 from allocator.core.cycle.holders import Outlook, look
 from allocator.core.cycle.starts import Forecast, forecast
 from allocator.core.demand.durations import EDGES_MS
@@ -52,7 +53,7 @@ def forecasts(state: State, snapshot: Snapshot) -> Forecasts:
     durations = memory.durations
     if not (collecting and durations.entries) or memory.elapsed_ms < durations.rests_until_ms:
         return Forecasts({}, None)
-    outlook = look(state, np.setdiff1d(snapshot.tree.client, snapshot.gangs.client))
+    outlook = look(state, np.setdiff1d(snapshot.tree.client, snapshot.gangs.collects))
     every = {
         client: forecast(state, snapshot, outlook.holders, client, its)
         for client, its in collecting
@@ -81,7 +82,7 @@ def with_guests(state: State, snapshot: Snapshot, found: Forecasts) -> Snapshot:
     left_ms = {client: _left_ms(state, collecting[client]) for client in found.of_client}
     if outlook is None or gangs is None or max(left_ms.values(), default=0) < EDGES_MS[0]:
         return snapshot
-    clients = np.setdiff1d(snapshot.tree.client, gangs.client)
+    clients = np.setdiff1d(snapshot.tree.client, gangs.collects)
     if snapshot.over_budget is not None:
         clients = clients[~snapshot.over_budget[clients]]
     within_ms = outlook.ends_within_ms(clients)
@@ -110,9 +111,13 @@ def with_backfill(policy: Policy, snapshot: Snapshot, grants: Grants, seed: int)
     if not len(agents):
         return grants
     guests: Bools = np.any(gangs.guests[waits], axis=0)
+    guests &= ~mask(np.intersect1d(gangs.client, grants.client), snapshot)
+    if guests[gangs.client].any():
+        agents = snapshot.agents
     excluded, excluding = _barred(left, agents)
-    only = replace(among(left, guests), agents=agents, excluded=excluded, excluding=excluding)
-    return joined(snapshot, [grants, ask(policy, only, seed)])
+    only = with_gangs_among(left, guests, may_collect=np.zeros_like(guests))
+    only = replace(only, agents=agents, excluded=excluded, excluding=excluding)
+    return joined(snapshot, [grants, allocate(policy, only, seed)])
 
 
 def _barred(snapshot: Snapshot, agents: Ints) -> tuple[BitWords, Bools]:

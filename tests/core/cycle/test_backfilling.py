@@ -29,6 +29,10 @@ DRF = PolicySpec("drf", "listed", "characterised")
 EACH = [PolicySpec(name, mode=mode) for name in POLICIES for mode in MODES]
 
 
+def gang_of(tasks: int) -> dict[str, str]:
+    return {DEMAND_LABEL: "cpus:1;mem:1", GANG_LABEL: f"tasks:{tasks}"}
+
+
 class Cluster:
     """Two agents of 4 CPUs, full of a long task each, that a gang of two such tasks waits for.
 
@@ -54,8 +58,13 @@ class Cluster:
             self.session.state.settings, (role, "name", name), ends, memory.elapsed_ms
         )
 
-    def gang_waits(self, tasks: int = 2, others: tuple[str, ...] = ("short",)) -> None:
-        """Agent 1 becomes free at 10 s, while a gang collects and others want offers."""
+    def gang_waits(
+        self, tasks: int = 2, others: tuple[str, ...] = ("short",), together: int = 1
+    ) -> None:
+        """Agent 1 becomes free at 10 s, while a gang collects and others want offers.
+
+        `together`: size of the others' gangs.
+        """
         labels = {DEMAND_LABEL: "cpus:4;mem:4", GANG_LABEL: f"tasks:{tasks}"}
         self.until(9)
         self.session.framework(GANG, 1, name="gang", labels=labels, principal="p")
@@ -63,7 +72,7 @@ class Cluster:
         self.end(LONG, 1, 4)
         self.until(15)
         for framework, name in enumerate(others, SHORT):
-            self.session.framework(framework, 1, name=name, labels={DEMAND_LABEL: "cpus:1;mem:1"})
+            self.session.framework(framework, 1, name=name, labels=gang_of(together))
 
     def cycle(self, agents: list[int] | None = None) -> list[Offer]:
         self.now_s += 1
@@ -105,6 +114,27 @@ def test_room_is_lent_to_a_client_whose_tasks_end_before_the_gang_begins(spec):
     assert cluster.its.lent == (1,)
     assert cluster.starts.lent == 1
     cluster.session.allocator.check()
+
+
+@pytest.mark.parametrize("spec", EACH, ids=str)
+def test_room_is_lent_to_a_smaller_gang_as_a_whole(spec):
+    """It gets what is free on other agents, too."""
+    cluster = Cluster(spec)
+    cluster.gang_waits(others=())
+    cluster.session.agent(3, 2, 2, hostname="h3")
+    cluster.session.framework(SHORT, 1, name="short", labels=gang_of(6))
+    cluster.cycle()
+    assert cluster.got(SHORT) == {1: 4, 3: 2}
+    assert cluster.its.lent == (1,)
+    cluster.session.allocator.check()
+
+
+@pytest.mark.parametrize("spec", EACH, ids=str)
+def test_nothing_is_lent_to_a_part_of_a_gang(spec):
+    cluster = Cluster(spec)
+    cluster.gang_waits(together=5)
+    for _ in range(5):
+        assert cluster.cycle() == []
 
 
 @pytest.mark.parametrize("policy", POLICIES)
