@@ -21,7 +21,7 @@ SAMPLE_MS = 10_000
 """Sampling interval of the roles' holdings."""
 
 STALL_MS = 4 * 3_600_000
-"""If no task starts or ends for this long, the run has stalled."""
+"""By default, a run has stalled if no task starts or ends for this long."""
 
 
 class UnfinishedError(RuntimeError):
@@ -101,6 +101,7 @@ def play(
     until_ms: int | None = None,
     to_end: bool = True,
     sample_ms: int = SAMPLE_MS,
+    stall_ms: int | None = None,
     enough: Callable[[int], bool] = lambda _now_ms: False,
 ) -> Played:
     """Play a scenario until all its jobs have left, the time is up, or it stalls.
@@ -109,9 +110,11 @@ def play(
     watch: called every ten simulated seconds.
     until_ms: when to give up.
     to_end: whether all jobs must have left.
+    stall_ms: the run has stalled if no task starts or ends for this long; None: `STALL_MS`.
     enough: called with the time after each step; True stops the run.
     Raises UnfinishedError if jobs are left and `to_end` is set.
     """
+    stall_ms = STALL_MS if stall_ms is None else stall_ms
     master = EmulatedMaster(link, scenario.kinds, options, timing=timing)
     progress = set_stage(scenario, master, tell_demand=tell_demand)
     role_shares = RoleShares()
@@ -131,7 +134,9 @@ def play(
     master.event_heap.at(0, look, Priority.OBSERVE)
     try:
         while not progress.done:
-            if not master.step(until_ms) or _stalled(master) or enough(master.event_heap.now_ms):
+            if not master.step(until_ms) or _idle_ms(master) > stall_ms:
+                break
+            if enough(master.event_heap.now_ms):
                 break
     finally:
         master.close()
@@ -141,6 +146,7 @@ def play(
     return Played(master, progress, role_shares)
 
 
-def _stalled(master: EmulatedMaster) -> bool:
+def _idle_ms(master: EmulatedMaster) -> int:
+    """Return for how long no task has started or ended."""
     last_ms = master.record.time_ms[-1] if master.record.time_ms else 0
-    return master.event_heap.now_ms - last_ms > STALL_MS
+    return master.event_heap.now_ms - last_ms

@@ -114,8 +114,8 @@ def _fits(agents, units, plan) -> None:
 def test_idle_gpus_count_while_a_gang_waits():
     """Of two GPUs, one is in use for the first hour; a gang of two waits for it from 30 min on."""
     hour = 3_600_000
-    first = jobs.Job("LS", GPU, frozenset(), 0, (hour,))
-    gang = jobs.Job("LS", GPU, frozenset(), hour // 2, (hour, hour // 2))
+    first = jobs.Job("LS", GPU, frozenset(), 0, (hour,), "one")
+    gang = jobs.Job("LS", GPU, frozenset(), hour // 2, (hour, hour // 2), "one")
     never = first._replace(arrives_ms=hour)
     window = jobs.Window([Node("a", {"cpus": 9000, "gpus": 2000}, "T4")], [first, gang, never])
     found = days.measure(window, [0, hour, None])

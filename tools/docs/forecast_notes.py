@@ -72,6 +72,7 @@ def play_all(scenario: Scenario, link: DirectLink, interval_ms: int, until_ms: i
         until_ms=until_ms,
         to_end=False,
         sample_ms=until_ms,
+        stall_ms=until_ms,
     )
     assert not played.record.defects, played.record.defects
 

@@ -29,6 +29,7 @@ class Job(NamedTuple):
     need: of each, in thousandths.
     arrives_ms: since the beginning of the window.
     lasts_ms: one for each pod.
+    kind: the name of its framework, without a number; durations are learnt by kind.
     """
 
     role: str
@@ -36,16 +37,11 @@ class Job(NamedTuple):
     models: frozenset[str]
     arrives_ms: int
     lasts_ms: tuple[int, ...]
+    kind: str
 
     @property
     def is_gang(self) -> bool:
         return len(self.lasts_ms) > 1
-
-    @property
-    def kind(self) -> str:
-        """Name of its framework, without a number: what is learnt of durations is of this kind."""
-        gpus = self.need["gpus"]
-        return "part" if gpus < MILLI else "one" if gpus == MILLI else "several"
 
 
 class Window(NamedTuple):
@@ -84,10 +80,15 @@ def jobs_of(pods: Sequence[Pod], first_s: int) -> list[Job]:
             models=gang[0].models,
             arrives_ms=(gang[-1].create_s - first_s) * 1000,
             lasts_ms=tuple(max(1, min(pod.life_s, LIFE_S_MAX)) * 1000 for pod in gang),
+            kind=_kind_of(gang[0].need["gpus"]),
         )
         for gang in found
     ]
     return sorted(jobs, key=lambda job: job.arrives_ms)
+
+
+def _kind_of(gpus: int) -> str:
+    return "part" if gpus < MILLI else "one" if gpus == MILLI else "several"
 
 
 def can_run(job: Job, nodes: Sequence[Node]) -> bool:

@@ -1,6 +1,8 @@
 """Plays the jobs of a recorded cluster on the emulated master."""
 
+from collections.abc import Sequence
 from functools import partial
+from typing import NamedTuple
 
 from forecast_notes import Noted, Offered, look, play_all
 from gang_days_jobs import Job, Window
@@ -14,12 +16,24 @@ from laboratory.master.gates import GPU_CAPABILITY
 from laboratory.resources import AgentSpec
 from laboratory.workloads.scenario import JobStage
 
-COLLECT_S = 3600
-PATIENCE_MS = 120_000
-INTERVAL_MS = 120_000
-HOLDS_MS = 480_000
-LOOK_MS = 600_000
 LOOKED_AT = 10**6
+
+
+class Pace(NamedTuple):
+    """How fast things happen.
+
+    holds_ms: how long frameworks keep offers.
+    look_ms: time between forecasts; 0: none are made.
+    """
+
+    interval_ms: int = 120_000
+    patience_ms: int = 120_000
+    collect_s: int = 3600
+    holds_ms: int = 480_000
+    look_ms: int = 600_000
+
+
+PACE = Pace()
 
 
 class _Days:
@@ -30,8 +44,11 @@ class _Days:
 
     kinds = ("cpus", "mem", "gpus")
 
-    def __init__(self, window: Window, link: DirectLink, *, stated: bool, notes: Offered) -> None:
-        self._window, self._link, self._stated, self._notes = window, link, stated, notes
+    def __init__(
+        self, window: Window, link: DirectLink, pace: Pace, *, stated: bool, notes: Offered
+    ) -> None:
+        self._window, self._link, self._pace = window, link, pace
+        self._stated, self._notes = stated, notes
         self.jobs = len(window.jobs)
         self.starts_ms: list[int | None] = [None] * self.jobs
         self.agents = tuple(
@@ -42,8 +59,9 @@ class _Days:
     def begin(self, stage: JobStage) -> None:
         for number, job in enumerate(self._window.jobs):
             stage.at(job.arrives_ms, partial(self._submit, stage, number, job))
-        see = partial(look, stage, self._link, self._notes, LOOK_MS, LOOKED_AT)
-        stage.at(LOOK_MS, see)
+        if every_ms := self._pace.look_ms:
+            see = partial(look, stage, self._link, self._notes, every_ms, LOOKED_AT)
+            stage.at(every_ms, see)
 
     def _submit(self, stage: JobStage, number: int, job: Job) -> None:
         size = len(job.lasts_ms)
@@ -63,7 +81,7 @@ class _Days:
         made = Noted(
             identity,
             (Work(dict(job.need), job.lasts_ms),),
-            Manner(gang=size, holds_ms=HOLDS_MS),
+            Manner(gang=size, holds_ms=self._pace.holds_ms),
             lambda _cancelled: stage.ended(job.role),
             started,
         )
@@ -71,17 +89,19 @@ class _Days:
         stage.submit(made)
 
 
-def play(window: Window, way: str, notes: Offered, until_ms: int) -> list[int | None]:
+def play(
+    window: Window, way: str, notes: Offered, until_ms: int, pace: Pace = PACE
+) -> Sequence[int | None]:
     """Play a window: when each job starts; None: it does not."""
     settings = Settings(
         PolicySpec("drf", selection="listed", mode="characterised"),
-        patience_cycles=PATIENCE_MS // INTERVAL_MS,
-        collect_ms=COLLECT_S * 1000,
+        patience_cycles=pace.patience_ms // pace.interval_ms,
+        collect_ms=pace.collect_s * 1000,
     )
     if way == "collecting":
         settings.priors_max = 0
     link = DirectLink(build, settings)
-    days = _Days(window, link, stated=way != "hoarding", notes=notes)
-    play_all(days, link, INTERVAL_MS, until_ms)
+    days = _Days(window, link, pace, stated=way != "hoarding", notes=notes)
+    play_all(days, link, pace.interval_ms, until_ms)
     notes.end(until_ms)
     return days.starts_ms

@@ -87,7 +87,9 @@ def table(
 
 def _number(cell: Mapping[str, float | None]) -> str:
     half = cell["half"]
-    return f"{cell['mean']:.4g}" + ("" if half is None else f" ± {half:.2g}")
+    if half is None:
+        return f"{cell['mean']:.4g}"
+    return f"{cell['mean']:.4g} ± {half:.2g}" if half < 100 else f"{cell['mean']:.4g} ± {half:.0f}"
 
 
 # A strict queue.

@@ -18,6 +18,7 @@ import gang_days
 import gangs
 import hostile_tenants
 import module_reference
+import parallel_jobs
 import rpcs
 import scaling
 import use_over_time
@@ -76,7 +77,7 @@ def write(directory: Path) -> None:
 
 def which_policy_page() -> str:
     """Which policy for which cluster, and how to start gangs."""
-    return f"{which_policy.page()}\n{gangs.section()}{gang_days.section()}"
+    return f"{which_policy.page()}\n{gangs.section()}{gang_days.section()}{parallel_jobs.section()}"
 
 
 # ------------------------------------------------------------------------------- configuration
