@@ -2,6 +2,7 @@
 
 import queue
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from functools import partial
@@ -65,12 +66,24 @@ def reject(context: grpc.ServicerContext, message: str) -> NoReturn:
     context.abort(grpc.StatusCode.INVALID_ARGUMENT, message)
 
 
+def clear_frames(error: BaseException | None) -> None:
+    """Drop what the frames that an exception has left had computed; the traceback stays printable.
+
+    Such a frame may refer to something that refers to the exception, such as its future. That cycle
+    would keep all of it until a garbage collection.
+    """
+    while error is not None:
+        traceback.clear_frames(error.__traceback__)
+        error = error.__context__
+
+
 def fulfil(future: "Future[_T]", work: Callable[[], _T]) -> None:
     if not future.set_running_or_notify_cancel():
         return
     try:
         found = work()
     except BaseException as error:  # noqa: BLE001 - the caller gets it; the thread continues.
+        clear_frames(error)
         future.set_exception(error)
     else:
         future.set_result(found)

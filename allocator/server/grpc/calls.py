@@ -7,7 +7,6 @@ calls that stall or last too long are ended (those of sessions by the core).
 
 import threading
 import time
-import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from typing import Any, NamedTuple
 import grpc
 from google.protobuf.message import DecodeError
 
+from allocator.server.engine.commands import clear_frames
 from allocator.server.engine.sessions import SESSIONS_MAX
 from allocator.server.grpc.access import ADMIN, RECORDS, SESSION, Access
 
@@ -187,7 +187,8 @@ class Calls(grpc.ServerInterceptor):
             call.within(0.0)
             yield call
         except Exception as error:
-            _clear_frames(error)
+            # They may refer to the call, and a connection has few streams for calls that are kept.
+            clear_frames(error)
             raise
         finally:
             call.over()
@@ -218,17 +219,6 @@ class Calls(grpc.ServerInterceptor):
         if oldest is not None:
             oldest.cut()
         return True
-
-
-def _clear_frames(error: BaseException | None) -> None:
-    """Clear the frames that an exception has left, and that may refer to it.
-
-    Such a cycle would keep the call alive until a garbage collection, and with it the call's
-    stream. A connection has few, and gRPC refuses further ones.
-    """
-    while error is not None:
-        traceback.clear_frames(error.__traceback__)
-        error = error.__context__
 
 
 def _work(handler: Any) -> Callable[..., Any]:  # noqa: ANN401
