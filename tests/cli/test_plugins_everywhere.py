@@ -12,6 +12,7 @@ from allocator.cli.tree import Exit
 from allocator.core import UserCodeError, describe
 from allocator.policies import POLICIES
 from tests.cli.command_tree import LAB, invoke
+from tests.tiers import long
 
 EXAMPLE = str(Path(__file__).resolve().parents[2] / "examples" / "busy_first.py")
 
@@ -78,7 +79,7 @@ def simulate(scenario: str, tmp_path: Path, *words: str):
     return invoke([LAB, "simulate", scenario, *out, *words])
 
 
-@pytest.mark.parametrize("jobs", ["1", "2"])
+@pytest.mark.parametrize("jobs", ["2", *long("1")])
 def test_a_policy_of_one_s_own_is_simulated_in_workers_too(scenario, tmp_path, jobs):
     done = simulate(
         scenario, tmp_path, "--plugin", EXAMPLE, "--policy", "drf,busy-first", "--jobs", jobs

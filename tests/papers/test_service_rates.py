@@ -59,6 +59,7 @@ def test_figure_2_class_2_gains_at_a_slight_cost_of_class_1(ratio: float, load: 
     assert 0.95 * drf[0] < pf[0] < drf[0]
 
 
+@pytest.mark.long
 def test_heavy_load_of_the_busy_resource_is_processor_sharing() -> None:
     """'gamma1 of PF is about 1 - rho', and under DRF so are both classes' rates."""
     drf, pf = rates(DRF, paper.FIG_1, 3, 0.9), rates(PF, paper.FIG_1, 3, 0.9)

@@ -191,8 +191,8 @@ def test_groups_take_no_memory_for_each_pair(
     group: Callable[[PlanProblem], Groups], monkeypatch
 ) -> None:
     """A tenant in thousands of roles excludes half of the agents."""
-    monkeypatch.setattr(sorts, "_PAIRS", 2**16)
-    agents, clients = 2000, 2000
+    monkeypatch.setattr(sorts, "_PAIRS", 2**14)
+    agents, clients = 1000, 1000
     allowed = np.ones((clients, agents), np.bool_)
     allowed[1:, ::2] = False
     problem = problem_of(static_snapshot([[8, 8]] * agents, [[1, 1]] * clients, allowed=allowed))

@@ -117,7 +117,7 @@ def test_everything_occurs():
 
 
 def test_the_same_seed_is_the_same_run():
-    one, two = (run(FIRST, "ps-dsf", "characterised")[1] for _ in range(2))
+    one, two = (run(FIRST, "ps-dsf", "characterised", duration_ms=8_000)[1] for _ in range(2))
     assert (one.used, one.time_ms, one.outcomes) == (two.used, two.time_ms, two.outcomes)
 
 
