@@ -80,6 +80,7 @@ class AdminServicer:
         request, _ = messages_of(method)
 
         def checked(data: bytes) -> bytes:
+            """Reject an invalid request here: the observer's server would never free its call."""
             request.FromString(data)
             return data
 
