@@ -243,18 +243,9 @@ def section(kept: Path = KEPT) -> str:
     """A section of the page about policies."""
     found = json.loads(kept.read_text("utf-8"))
     table = gangs.table(WAYS, COLUMNS, found["rows"])
-    return HEAD.format(**found) + table + EACH + _each(found["waits_min"]) + FOOT
-
-
-def _each(waits_min: Mapping[str, Sequence[Sequence[float]]]) -> str:
-    """A row for each way, and a column for each window."""
-    count = len(waits_min["strict"])
-    head = "".join(f" {at + 1} |" for at in range(count))
-    lines = [f"| way |{head}\n", "|---|" + "---:|" * count + "\n"]
-    for way in (each for each in WAYS if each != "bound"):
-        cells = (f"{of_gangs:g}" for of_gangs, _ in waits_min[way])
-        lines.append(f"| {WAYS[way]} | {' | '.join(cells)} |\n")
-    return "".join(lines)
+    waits_min = {way: [mean for mean, _ in every] for way, every in found["waits_min"].items()}
+    ways = {way: text for way, text in WAYS.items() if way != "bound"}
+    return HEAD.format(**found) + table + EACH + gangs.each(ways, waits_min) + FOOT
 
 
 def draw(rows: Mapping[str, Mapping[str, Mapping[str, float | None]]]) -> None:

@@ -85,6 +85,16 @@ def table(
     return "".join(lines)
 
 
+def each(ways: Mapping[str, str], figures: Mapping[str, Sequence[float]]) -> str:
+    """A row for each way, and a numbered column for each of its figures."""
+    count = len(figures[next(iter(ways))])
+    head = "".join(f" {at + 1} |" for at in range(count))
+    lines = [f"| way |{head}\n", "|---|" + "---:|" * count + "\n"]
+    for way, text in ways.items():
+        lines.append(f"| {text} | {' | '.join(f'{figure:g}' for figure in figures[way])} |\n")
+    return "".join(lines)
+
+
 def _number(cell: Mapping[str, float | None]) -> str:
     half = cell["half"]
     if half is None:

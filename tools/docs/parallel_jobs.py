@@ -247,12 +247,7 @@ def section(kept: Path = KEPT) -> str:
     """A section of the page about policies."""
     found = json.loads(kept.read_text("utf-8"))
     table = gangs.table(WAYS, COLUMNS, found["rows"])
-    head = "".join(f" {at + 1} |" for at in range(found["weeks"]))
-    lines = [f"| way |{head}\n", "|---|" + "---:|" * found["weeks"] + "\n"]
-    for way, text in WAYS.items():
-        cells = " | ".join(f"{each:g}" for each in found["waits_min"][way])
-        lines.append(f"| {text} | {cells} |\n")
-    return HEAD.format(**found) + table + EACH + "".join(lines)
+    return HEAD.format(**found) + table + EACH + gangs.each(WAYS, found["waits_min"])
 
 
 if __name__ == "__main__":

@@ -67,10 +67,10 @@ def reject(context: grpc.ServicerContext, message: str) -> NoReturn:
 
 
 def clear_frames(error: BaseException | None) -> None:
-    """Drop what the frames that an exception has left had computed; the traceback stays printable.
+    """Drop the local variables of all frames that an exception has left.
 
-    Such a frame may refer to something that refers to the exception, such as its future. That cycle
-    would keep all of it until a garbage collection.
+    The traceback can still be printed. Such a frame may refer to something that refers to the
+    exception, such as its future; this cycle would keep all of it until a garbage collection.
     """
     while error is not None:
         traceback.clear_frames(error.__traceback__)

@@ -145,8 +145,8 @@ class Calls(grpc.ServerInterceptor):
         """Find the handler of a call, and add the checks.
 
         All handlers become handlers of streams, which read and parse requests themselves. gRPC
-        would wait for a request without a time limit, and occupy a thread meanwhile; and it never
-        frees a call whose request it cannot parse before the handler of a stream ends.
+        would wait for a request without a time limit, and occupy a thread meanwhile. If it could
+        not parse a stream's request, it would never free the call.
         """
         handler = continuation(details)
         if handler is None:
@@ -187,7 +187,7 @@ class Calls(grpc.ServerInterceptor):
             call.within(0.0)
             yield call
         except Exception as error:
-            # They may refer to the call, and a connection has few streams for calls that are kept.
+            # These frames may keep the call, and with it one of the connection's few streams.
             clear_frames(error)
             raise
         finally:
