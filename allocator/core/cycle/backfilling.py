@@ -19,7 +19,7 @@ import numpy as np
 from allocator.core.books.collecting import Collecting
 from allocator.core.books.state import State
 from allocator.core.cycle.derived import after, joined, mask, with_gangs_among
-from allocator.core.cycle.gangs import allocate
+from allocator.core.cycle.gangs import allocate, granted
 from allocator.core.cycle.holders import Outlook, look
 from allocator.core.cycle.starts import Forecast, forecast
 from allocator.core.demand.durations import EDGES_MS
@@ -111,7 +111,7 @@ def with_backfill(policy: Policy, snapshot: Snapshot, grants: Grants, seed: int)
     if not len(agents):
         return grants
     guests: Bools = np.any(gangs.guests[waits], axis=0)
-    guests &= ~mask(np.intersect1d(gangs.client, grants.client), snapshot)
+    guests &= ~mask(granted(snapshot, grants), snapshot)
     if guests[gangs.client].any():
         agents = snapshot.agents
     excluded, excluding = _barred(left, agents)

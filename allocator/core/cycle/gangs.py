@@ -232,6 +232,12 @@ def tasks_of(snapshot: Snapshot, grants: Grants) -> Ints:
     return np.where(known, grants.tasks, fit)
 
 
+def granted(snapshot: Snapshot, grants: Grants) -> Ints:
+    """Return the clients (n,) whose gangs are granted."""
+    assert snapshot.gangs is not None
+    return np.intersect1d(snapshot.gangs.client, grants.client)
+
+
 def in_part(snapshot: Snapshot, grants: Grants, kept: Bools | None = None) -> Bools:
     """Return which grants belong to a gang that is granted only in part, (G,).
 

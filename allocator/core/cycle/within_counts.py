@@ -55,7 +55,7 @@ def _where(snapshot: Snapshot, grants: Grants) -> Snapshot:
 def _after(snapshot: Snapshot, given: Grants, waits: Ints) -> Snapshot:
     """The snapshot after grants, without gangs that are granted, and without clients that wait."""
     left = derived.after(snapshot, [given])
-    done = waits if left.gangs is None else np.append(waits, _granted(left, given))
+    done = waits if left.gangs is None else np.append(waits, gangs.granted(left, given))
     if not len(done):
         return left
     if left.gangs is not None:  # what gangs that wait keep is not for others
@@ -94,11 +94,6 @@ def _may_add(snapshot: Snapshot) -> Ints:
     enough = np.where(known, (left >= size).all(axis=1), left.any(axis=1))
     enough |= np.diff(specials.start)[earlier.agent] > 0
     return earlier.client[enough]
-
-
-def _granted(snapshot: Snapshot, given: Grants) -> Ints:
-    assert snapshot.gangs is not None
-    return np.intersect1d(snapshot.gangs.client, given.client)
 
 
 def within(snapshot: Snapshot, grants: Grants) -> Bools:
