@@ -265,10 +265,11 @@ def make_tree(
 def excluded_words(barred: Bools) -> BitWords:
     """Pack excluded pairs, (C, A) bool, into words for agent rows 0 to A."""
     clients, agents = barred.shape
-    result = np.zeros((agents + 1, clients // 64 + 1), np.uint64)
-    for client, agent in np.argwhere(barred):
-        result[agent + 1, client // 64] |= np.uint64(1 << int(client) % 64)
-    return result
+    words = clients // 64 + 1
+    bits = np.zeros((agents + 1, words * 64), np.bool_)
+    bits[1:, :clients] = barred.T
+    of_word = bits.reshape(agents + 1, words, 64)
+    return (of_word << np.arange(64, dtype=np.uint64)).sum(axis=2, dtype=np.uint64)
 
 
 def thousandths(amounts: Numbers) -> Ints:

@@ -78,7 +78,7 @@ def pytest_configure(config: pytest.Config) -> None:
 # A first call compiles, so examples have no deadline; pytest-timeout bounds the test.
 _common = settings(deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 # `make test`: the same examples in every run of continuous integration.
-settings.register_profile("quick", _common, max_examples=15, derandomize="CI" in os.environ)
+settings.register_profile("quick", _common, max_examples=10, derandomize="CI" in os.environ)
 # `make test-all`: random ones.
 settings.register_profile("all", _common, max_examples=100)
 settings.register_profile("nightly", _common, max_examples=3000, stateful_step_count=200)

@@ -5,7 +5,8 @@ of the parameters or examples of a test there.
 """
 
 import os
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
+from itertools import cycle, product
 
 import pytest
 from hypothesis import settings
@@ -33,6 +34,14 @@ def some(values: Iterable, quick: Collection) -> list:
         )
         for each in values
     ]
+
+
+def in_turn(
+    names: Iterable, modes: Iterable, make: Callable[..., object] = lambda *pair: pair
+) -> list:
+    """Parameters `make(name, mode)`: in the first tier one mode for each name, modes in turn."""
+    quick = [make(*pair) for pair in zip(names, cycle(modes), strict=False)]
+    return some([make(*pair) for pair in product(names, modes)], quick)
 
 
 def seeds(quick: int, everything: int) -> list:

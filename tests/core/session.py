@@ -19,12 +19,17 @@ from allocator.core import (
     Transition,
 )
 from allocator.core.books.state import State
+from allocator.policies import POLICIES
+from tests.tiers import in_turn
 from tests.world.rows import given_back, holdings, settled
 from tests.world.world import World
 
 CPUS, MEM = 0, 1
 KINDS = {CPUS: Kind("cpus"), MEM: Kind("mem")}
 Offer = tuple[int, int, int, dict[str, int]]
+
+MODES = ("characterised", "oblivious")
+EACH_POLICY = in_turn(POLICIES, MODES, lambda name, mode: PolicySpec(name, mode=mode))
 
 
 class Session:

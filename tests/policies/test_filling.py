@@ -86,7 +86,7 @@ def test_coarse_thresholds_change_nothing(snapshot, seed):
 
 @pytest.mark.parametrize("selection", SELECTIONS)
 @pytest.mark.parametrize(("name", "unit"), CRITERIA)
-@examples(8, 100)
+@examples(4, 100)
 @given(snapshot=snapshots(), seed=SEEDS, effort=EFFORTS)
 def test_the_compiled_loop_gives_what_its_twin_gives(name, unit, selection, snapshot, seed, effort):
     """Limits on the effort vary, so that every path through the loops is taken."""
@@ -105,7 +105,7 @@ def test_larger_snapshots_are_filled_as_by_the_twin(name, selection, snapshot, s
 
 @pytest.mark.parametrize("selection", SELECTIONS)
 @pytest.mark.parametrize("name", ["drf", "tsf", "rps-dsf"])
-@examples(8, 60)
+@examples(4, 60)
 @given(snapshot=snapshots(several=True), seed=SEEDS, effort=EFFORTS)
 def test_offers_of_several_tasks_are_filled_as_by_the_twin(name, selection, snapshot, seed, effort):
     fast = replace(policy(name, "", selection), effort=effort).allocate(snapshot, seed)
@@ -113,7 +113,7 @@ def test_offers_of_several_tasks_are_filled_as_by_the_twin(name, selection, snap
 
 
 @pytest.mark.parametrize("selection", SELECTIONS)
-@examples(10, 30)
+@examples(5, 30)
 @given(
     snapshot=snapshots(),
     seed=SEEDS,

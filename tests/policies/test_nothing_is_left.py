@@ -29,7 +29,7 @@ from tests.tiers import long
 from tests.world.world import World
 
 PATIENCE = 3
-FEW, MANY, A_CHUNK = 100, 2400, 300
+FEW, MANY, A_CHUNK = 60, 2440, 305
 ROLES = ("a", "b", "b/c", "d")
 KINDS = (
     *("disk:1000", "disk:4000", "disk({}):1500", "disk({})[volume]:1000", "ports:8", "ports({}):4"),
@@ -444,7 +444,7 @@ the same agent must not be part of the same task.
 """
 
 
-@pytest.mark.parametrize("numbers", [range(16), WHOLE_ALONE, *long(range(16, FEW // 2))])
+@pytest.mark.parametrize("numbers", [range(16), WHOLE_ALONE, *long(range(16, FEW))])
 def test_waiting_clients_are_served(numbers):
     assert not [*find_waiting(numbers)]
 

@@ -10,7 +10,8 @@ import pytest
 
 from allocator.core import DEMAND_LABEL, PolicySpec, SetQuota
 from allocator.policies import POLICIES, SELECTIONS
-from tests.core.session import Session
+from tests.core.session import MODES, Session
+from tests.tiers import in_turn
 
 PATIENCE = 5
 TASK = {DEMAND_LABEL: "cpus:1;mem:2"}
@@ -44,9 +45,8 @@ def decline_all(session: Session, now_ms: int, keep: int) -> set[int]:
     return {offer[0] for offer in offers}
 
 
-@pytest.mark.parametrize("mode", ["oblivious", "characterised"])
 @pytest.mark.parametrize("selection", SELECTIONS)
-@pytest.mark.parametrize("name", POLICIES)
+@pytest.mark.parametrize(("name", "mode"), in_turn(POLICIES, MODES))
 def test_the_one_that_holds_most_is_offered_something_in_time(name, selection, mode):
     session = crowded(PolicySpec(name, selection, mode), patience=PATIENCE)
     waited = 0

@@ -6,7 +6,8 @@ import pytest
 from allocator.core import EventError, PolicySpec, SetPause
 from allocator.explain import explain, take
 from allocator.policies import POLICIES
-from tests.core.session import Session
+from tests.core.session import MODES, Session
+from tests.tiers import in_turn
 from tests.world.world import MODERN_AGENT
 
 PATHS = {1: "a", 2: "b", 3: "a/x"}
@@ -30,8 +31,7 @@ def served(session: Session, now_ms: int) -> set[int]:
     return {each[0] for each in offers}
 
 
-@pytest.mark.parametrize("mode", ["oblivious", "characterised"])
-@pytest.mark.parametrize("name", POLICIES)
+@pytest.mark.parametrize(("name", "mode"), in_turn(POLICIES, MODES))
 def test_a_paused_role_and_its_descendants_are_offered_nothing(name, mode):
     session = crowded(PolicySpec(name, mode=mode))
     session.allocator.step(SetPause("a"))

@@ -19,14 +19,12 @@ from allocator.core.cycle import backfilling
 from allocator.core.cycle.holders import Outlook, look
 from allocator.core.demand.durations import bucket_of
 from allocator.policies import POLICIES
-from tests.core.session import Offer, Session
+from tests.core.session import EACH_POLICY, Offer, Session
 from tests.world.rows import given_back
 
 PATIENCE = 2
 LONG, GANG, SHORT, OTHER = 1, 2, 3, 4
-MODES = ("characterised", "oblivious")
 DRF = PolicySpec("drf", "listed", "characterised")
-EACH = [PolicySpec(name, mode=mode) for name in POLICIES for mode in MODES]
 
 
 def gang_of(tasks: int) -> dict[str, str]:
@@ -103,7 +101,7 @@ class Cluster:
         return self.session.state.memory.durations.starts
 
 
-@pytest.mark.parametrize("spec", EACH, ids=str)
+@pytest.mark.parametrize("spec", EACH_POLICY, ids=str)
 def test_room_is_lent_to_a_client_whose_tasks_end_before_the_gang_begins(spec):
     cluster = Cluster(spec)
     cluster.gang_waits()
@@ -116,7 +114,7 @@ def test_room_is_lent_to_a_client_whose_tasks_end_before_the_gang_begins(spec):
     cluster.session.allocator.check()
 
 
-@pytest.mark.parametrize("spec", EACH, ids=str)
+@pytest.mark.parametrize("spec", EACH_POLICY, ids=str)
 def test_room_is_lent_to_a_smaller_gang_as_a_whole(spec):
     """It gets what is free on other agents, too."""
     cluster = Cluster(spec)
@@ -129,7 +127,7 @@ def test_room_is_lent_to_a_smaller_gang_as_a_whole(spec):
     cluster.session.allocator.check()
 
 
-@pytest.mark.parametrize("spec", EACH, ids=str)
+@pytest.mark.parametrize("spec", EACH_POLICY, ids=str)
 def test_nothing_is_lent_to_a_part_of_a_gang(spec):
     cluster = Cluster(spec)
     cluster.gang_waits(together=5)

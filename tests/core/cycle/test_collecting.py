@@ -16,13 +16,11 @@ from allocator.core import (
 )
 from allocator.core.books.gang_offers import declined
 from allocator.core.cycle import collecting
-from allocator.policies import POLICIES
-from tests.core.session import Offer, Session
+from tests.core.session import EACH_POLICY, MODES, Offer, Session
+from tests.tiers import long
 from tests.world.rows import given_back
 
-MODES = ("characterised", "oblivious")
 PATIENCE = 3
-EACH = [PolicySpec(name, mode=mode) for name in POLICIES for mode in MODES]
 DRF = PolicySpec("drf", "listed", "characterised")
 
 
@@ -73,7 +71,7 @@ class Busy:
         }
 
 
-@pytest.mark.parametrize("spec", EACH, ids=str)
+@pytest.mark.parametrize("spec", EACH_POLICY, ids=str)
 def test_a_gang_begins_though_others_take_what_becomes_free(spec):
     """Without collecting, framework 1 takes every CPU as soon as it is free."""
     busy = Busy(spec)
@@ -99,7 +97,7 @@ def until_served(busy: Busy) -> bool:
     return False
 
 
-@pytest.mark.parametrize("spec", EACH, ids=str)
+@pytest.mark.parametrize("spec", EACH_POLICY, ids=str)
 def test_a_task_larger_than_what_is_ever_free_begins_if_it_is_a_gang_of_one(spec):
     """Framework 1 takes every CPU as soon as it is free, so no agent ever has four of them."""
     busy = Busy(spec)
@@ -168,7 +166,7 @@ def test_a_cycle_over_some_agents_leaves_what_is_collected():
     assert busy.cycle([1]) == []
 
 
-@pytest.mark.parametrize("spec", EACH, ids=str)
+@pytest.mark.parametrize("spec", EACH_POLICY, ids=str)
 def test_what_full_agents_free_between_full_cycles_is_collected(spec):
     """If others were offered it at once, all full cycles would find these agents full."""
     busy = Busy(spec, agents=5)
@@ -315,7 +313,7 @@ def test_a_gang_larger_than_its_rules_allow_collects_nothing(rule):
     assert busy.got(1) == 1
 
 
-@pytest.mark.parametrize("spec", EACH, ids=str)
+@pytest.mark.parametrize("spec", EACH_POLICY, ids=str)
 def test_a_gang_does_not_wait_for_its_own_tasks_to_end(spec):
     """Such as Spark's executors, of which it wants no more, but which run until the job ends."""
     busy = Busy(spec, agents=0)
@@ -438,7 +436,7 @@ def test_a_suppressed_gang_collects_no_longer():
 
 
 @pytest.mark.parametrize(("tasks", "least", "most"), [(6, 0.45, 0.51), (3, 0.7, 1.0)])
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", [MODES[0], *long(MODES[1])])
 def test_a_principal_keeps_its_fair_share_on_average(tasks, least, most, mode):
     """Each of two roles may have half: a gang that needs everything may collect half of the time.
 

@@ -17,9 +17,9 @@ from allocator.core import (
 )
 from allocator.core.bounds import REQUESTS_MAX, UNLIKE_MAX
 from allocator.policies import POLICIES
-from tests.core.session import Session
+from tests.core.session import MODES, Session
+from tests.tiers import in_turn
 
-MODES = ("characterised", "oblivious")
 DRF = PolicySpec("drf", "listed", "characterised")
 
 
@@ -64,8 +64,7 @@ def first_fit(
     return used
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("name", POLICIES)
+@pytest.mark.parametrize(("name", "mode"), in_turn(POLICIES, MODES))
 def test_unlike_tasks_are_offered_at_once_or_not_at_all(name, mode):
     for agents, fits in (((6, 6), True), ((6, 4, 3), True), ((6, 3, 3), False), ((8,), False)):
         session = begun(PolicySpec(name, mode=mode), *agents)
