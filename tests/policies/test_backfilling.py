@@ -13,7 +13,7 @@ from random import Random
 
 import pytest
 
-from allocator.core import DEMAND_LABEL, GANG_LABEL, PolicySpec
+from allocator.core import DEMAND_LABEL, GANG_LABEL, PolicySpec, SetCap
 from allocator.core.demand.durations import EDGES_MS, SAMPLES_MIN
 from allocator.policies import POLICIES
 from tests.core.session import Session
@@ -25,7 +25,7 @@ QUICK = {("drf", "characterised"), ("quincy", "oblivious")}
 COLLECT_MS = 40_000
 SLOW, GANG, BRIEF = 1, 2, 3
 NAMES = {SLOW: "slow", GANG: "gang", BRIEF: "brief"}
-ROLE = {SLOW: 2, GANG: 1, BRIEF: 1}
+ROLES = {1: "a", 2: "b", 3: "c"}
 SECOND = 1000
 
 
@@ -44,7 +44,7 @@ def upper(lasted_ms: int) -> int:
 class Life:
     """Agents full of slow tasks, a gang that waits for them, and brief tasks that fill gaps.
 
-    In some lives the brief tasks are small gangs, too.
+    In some lives the brief tasks are small gangs, too, and in some a cap limits them.
 
     Tasks of a framework all run equally long, so what is learnt of them is correct.
 
@@ -56,7 +56,9 @@ class Life:
     def __init__(self, spec: PolicySpec, seed: int) -> None:
         self.chance = chance = Random(seed)
         self.whole = spec.mode == "oblivious"
-        self.session = Session(spec, patience_cycles=2, collect_ms=COLLECT_MS, seed=seed)
+        self.session = Session(
+            spec, roles=ROLES, patience_cycles=2, collect_ms=COLLECT_MS, seed=seed
+        )
         self.sizes = {agent: chance.randint(2, 5) for agent in range(1, chance.randint(3, 6))}
         for agent, cpus in self.sizes.items():
             self.session.agent(agent, cpus, cpus)
@@ -65,6 +67,8 @@ class Life:
         room = sum(size // self.cpus[GANG] for size in self.sizes.values())
         self.tasks = max(2, room - chance.randint(0, 3))
         self.together = chance.choice([1, 1, 2, 3])
+        self.cap = self._capped(Random(seed))
+        self.role = {SLOW: 2, GANG: 1, BRIEF: 3 if self.cap else 1}
         self.lasted = {framework: self._taught(framework) for framework in NAMES}
         for framework, name in NAMES.items():
             self._add(framework, name)
@@ -73,12 +77,21 @@ class Life:
         self.now_ms, self.expected, self.lent, self.starts = 0, inf, 0, 0
         self.full_ms = 0  # the last full cycle
 
+    def _capped(self, chance: Random) -> dict[str, int]:
+        """Limit the brief tasks, in a role of their own, or the agents that they run on."""
+        least = chance.choice([0, 1])
+        cap = chance.choice([{}, {}, {"tasks": self.together + least}, {"agents": 1 + least}])
+        if cap:
+            thousandths = {what: 1000 * most for what, most in cap.items()}
+            self.session.allocator.step(SetCap(ROLES[3], "framework", thousandths))
+        return cap
+
     def _taught(self, framework: int) -> list[int]:
         """Durations that an earlier process learnt; for some frameworks too few."""
         count = self.chance.choice([60, 60, SAMPLES_MIN - 1])
         lasted = [SECOND * self.task_s[framework]] * count
         ends = Counter(map(bucket, lasted))
-        topic = ("ab"[ROLE[framework] - 1], "name", NAMES[framework])
+        topic = (ROLES[self.role[framework]], "name", NAMES[framework])
         self.session.state.memory.durations.teach(self.session.state.settings, topic, ends, 0)
         return lasted
 
@@ -88,7 +101,7 @@ class Life:
         tasks = {GANG: self.tasks, BRIEF: self.together}.get(framework, 1)
         if tasks > 1:
             labels[GANG_LABEL] = f"tasks:{tasks}"
-        self.session.framework(framework, ROLE[framework], name=name, labels=labels)
+        self.session.framework(framework, self.role[framework], name=name, labels=labels)
 
     @property
     def its(self):
@@ -185,6 +198,7 @@ class Life:
         self.full_ms = self.now_ms if full else self.full_ms
         for offer in offers:
             self._launch(*offer)
+        self._check_cap()
 
     def _kept(self, free: dict[int, int]) -> dict[int, int]:
         places = zip(self.its.agent, self.its.tasks, strict=True)
@@ -217,12 +231,17 @@ class Life:
             for who in guests:
                 assert self.now_ms + SECOND * self.task_s[who] <= until
 
+    def _check_cap(self) -> None:
+        agents = [agent for framework, agent, _, _ in self.runs if framework == BRIEF]
+        assert len(agents) <= self.cap.get("tasks", len(agents))
+        assert len(set(agents)) <= self.cap.get("agents", len(agents))
+
     def _end_tasks(self) -> None:
         for run in [run for run in self.runs if run[-1] <= self.now_ms]:
             framework, agent, cpus, _ = run
             self.runs.remove(run)
             self.session.allocator.advance(self.now_ms)
-            back = self.session.holdings(framework, ROLE[framework], agent, cpus, cpus)
+            back = self.session.holdings(framework, self.role[framework], agent, cpus, cpus)
             self.session.allocator.step(given_back(back, used=True))
             self.lasted[framework].append(self.now_ms - self.began[framework, agent])
             if not any(each[:2] == (framework, agent) for each in self.runs):
