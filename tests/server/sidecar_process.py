@@ -48,8 +48,7 @@ class SidecarProcess:
 
     `command`: another command of the same options.
     `compiled`: with a Python of its own and compiled loops. Loading them takes longer than the rest
-    of
-        most tests, and plain Python decides the same. Otherwise it is a fork, see `Forked`.
+    of most tests, and plain Python decides the same. Otherwise it is a fork, see `Forked`.
     `until`: the log event that ends the wait for its start; by default, that it accepts sessions.
 
     log: the structured log so far.

@@ -6,6 +6,7 @@ is restarted as a new program, because a process with threads cannot be forked s
 
 import ctypes
 import errno
+import fcntl
 import os
 import shutil
 import signal
@@ -14,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -58,21 +60,52 @@ class Link(NamedTuple):
         return self.directory / "configuration.json"
 
 
+_PREFIX = "mesos-allocator-link-"
+_ABANDONED_S = 60.0
+"""Age from which a directory that is not locked was left by a process that was killed."""
+
 _PATH_MAX = 60
 """Maximum length of the parent directory in bytes, since a socket's path has at most 107."""
 
 
 def new_link(http: int) -> Link:
-    """Make the directory, in the unit's or the system's temporary directory. Raises OSError."""
+    """Make the directory, in the unit's or the system's temporary directory. Raises OSError.
+
+    Removes those that killed processes of this user left there.
+    """
     unit = os.environ.get("RUNTIME_DIRECTORY", "").partition(":")[0]
     places = [unit, tempfile.gettempdir(), "/tmp", "/dev/shm"]  # noqa: S108 - made for us alone
     for place in (each for each in places if each and len(os.fsencode(each)) <= _PATH_MAX):
         try:
-            return Link(Path(tempfile.mkdtemp(prefix="mesos-allocator-", dir=place)), http)
+            directory = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=place))
+            _lock(directory)  # until this process ends
         except OSError:
             continue
+        _remove_abandoned(Path(place))
+        return Link(directory, http)
     text = f"no directory for sockets can be made in {', '.join(filter(None, places))}"
     raise OSError(errno.EACCES, f"{text}; set TMPDIR to one that can be written")
+
+
+def _lock(directory: Path) -> int:
+    """Return the descriptor that holds the lock. Raises OSError."""
+    found = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(found, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(found)
+        raise
+    return found
+
+
+def _remove_abandoned(place: Path) -> None:
+    for found in place.glob(f"{_PREFIX}*"):
+        with suppress(OSError):  # locked, or removed meanwhile
+            status = found.lstat()
+            if status.st_uid == os.getuid() and time.time() - status.st_mtime > _ABANDONED_S:
+                lock = _lock(found)
+                shutil.rmtree(found, ignore_errors=True)
+                os.close(lock)
 
 
 def call_process(name: str) -> None:

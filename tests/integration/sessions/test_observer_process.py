@@ -120,6 +120,25 @@ def test_the_link_of_both_is_closed_to_others_and_goes_with_them(place):
     assert not list(place.iterdir())
 
 
+def test_what_a_killed_process_left_is_removed_by_a_later_one(place):
+    (place / "mesos-allocator-link-young").mkdir()
+    (place / "mesos-allocator-link-file").write_text("no directory")
+    kept = set(place.iterdir())
+    with SidecarProcess() as process:
+        (left,) = set(place.iterdir()) - kept
+        os.utime(left, (0, 0))
+        new_link(0)
+        assert left.exists(), "it is in use"
+        process.process.kill()
+
+        def is_gone() -> bool:  # once its observer has ended, too
+            new_link(0)
+            return not left.exists()
+
+        await_true(is_gone)
+    assert kept < set(place.iterdir())
+
+
 def test_a_place_that_cannot_be_written_or_is_too_long_is_passed_over(monkeypatch, tmp_path):
     """The possible directories are tried in order, and unusable ones are skipped."""
     long_place = tmp_path / ("x" * 100)
