@@ -62,7 +62,7 @@ class Allocator:
 
         `build_policy`: builds a policy from its specification; raises ValueError if it is invalid.
         `settings`: operators' settings; the allocator keeps the object, and events change it.
-        `substitute`: decides if the policy fails or makes invalid grants; None: grants nothing.
+        `substitute`: used if the policy fails or makes invalid grants; None: no grants then.
         `around_cycle`: returns a context manager around each cycle, for hosts that measure time.
         `trail`: records the last cycles and the events about offers.
         `plans`: for a policy that plans. True: plans are computed synchronously, before full cycles

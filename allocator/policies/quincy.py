@@ -14,9 +14,9 @@ Differences from [1]_:
   and the plan takes effect as tasks end. With `preempt`, clients are asked to leave agents all of
   whose places go to others. The next plan asks the same clients first, until they have left or
   refused, or their places are no longer needed; so there are never more requests than needed.
-- Mesos does not know how many tasks a framework has. Each client counts with as many as its bound
-  or, if it wants no offers, with as many as it holds.
-- Tasks have different sizes: an agent has as many places as tasks of the average size fit.
+- Mesos does not know how many tasks a framework has. Each client is assumed to have
+  as many as its bound or, if it wants no offers, as it holds.
+- Tasks have different sizes: an agent has as many places as average-sized tasks fit on it.
 
 A framework states where its data is in the label ``allocator.preference`` of its FrameworkInfo: an
 expression as for constraints, such as ``hostname=a|b``, that matches the agents it prefers. The
@@ -154,7 +154,7 @@ def plan_by_flow(problem: PlanProblem, costs: Costs) -> Plan:
         return plan_by_agent(problem, groups, nothing, np.zeros(len(groups.clients)))
     most, least = _bounds(problem, groups, costs, int(places.sum()))
     network = _Arcs(len(groups.clients), len(groups.count), usable)
-    # Tasks without a place; up to the lower bound this is more expensive.
+    # Tasks without a place; those below the lower bound cost more.
     waiting_s = np.where(problem.wants, problem.waiting_s[groups.clients], 0.0)
     waited = _UNIT * costs.wait * np.minimum(waiting_s, _WAITED_S_MAX)
     alone = (waited + _UNIT * (1 + costs.transfer)).astype(np.int64)

@@ -234,7 +234,7 @@ FAIRNESS = Page(
             ),
             Panel(
                 "Age of fair shares",
-                "They are computed every metrics.fair_share_every_s, or less often.",
+                "Computed every metrics.fair_share_every_s, or less often.",
                 (Query(metric("fair_shares_age_seconds"), "age"),),
                 unit="s",
             ),

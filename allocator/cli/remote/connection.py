@@ -178,7 +178,7 @@ class Connection:
         return why_unavailable(
             self.address,
             details,
-            start="is it running? --target or MESOS_ALLOCATOR_TARGET names another",
+            start="is it running? Otherwise set --target or MESOS_ALLOCATOR_TARGET",
             trust="compare --tls-ca with the certificate that the sidecar's log names",
             tls="it may need TLS (--tls-ca), or a certificate (--tls-cert and --tls-key)",
         )

@@ -172,18 +172,18 @@ class Ledger:
         return taken
 
     def holders(self, agents: Ints) -> Ints:
-        """Return the holders on agents (J,), as sorted keys ``index in J * 2**32 + client``."""
+        """Return the holders on `agents` (J,), as sorted keys ``j * 2**32 + client``."""
         keys: Ints = loops.keys_of_agents(self.books, agents)
         return keys
 
     def held(self, keys: Ints) -> Ints:
-        """Return amounts held (N, K), by keys as in `holders`; each pair must hold something."""
+        """Return amounts held (N, K), by keys ``agent * 2**32 + client``; all must exist."""
         return self.books.held[self._rows.get(keys)]
 
     def opened_ms(self, keys: Ints) -> Ints:
         """Return since when each client has held something on the agent, (N,).
 
-        Keys are as in `holders`. The largest integer stands for a pair that holds nothing.
+        `keys` are as in `held`. The largest integer stands for a pair that holds nothing.
         """
         rows = self._rows.get(keys)
         opened_ms = np.full(len(keys), np.iinfo(np.int64).max)

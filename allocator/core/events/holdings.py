@@ -138,7 +138,7 @@ class UpdateAllocation:
 
 @dataclass(frozen=True, slots=True)
 class Exclude:
-    """Exclusions of frameworks from agents, as the host evaluated offer constraints.
+    """Agents that frameworks' offer constraints exclude, as evaluated by the host.
 
     `excluded` (N,): False ends an exclusion.
     """

@@ -148,8 +148,8 @@ def no_hello() -> WireError:
 
 
 def no_room() -> WireError:
-    """The error for the stream that has waited for longest, when there are too many."""
-    text = f"{SESSIONS_MAX} streams are open, and this one has waited for longest; say hello"
+    """The error for the stream that has waited longest, when there are too many."""
+    text = f"{SESSIONS_MAX} streams are open, and this one has waited longest; send hello"
     return WireError(pb.ERROR_CODE_LIMIT, "", text)
 
 

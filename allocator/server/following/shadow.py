@@ -30,7 +30,7 @@ BYTES_MAX = 128 * 2**20
 """Maximum size of a cycle's input; larger cycles are not compared."""
 
 CLIENTS_MAX = 10_000
-"""Maximum number of clients with sums; those without offers for longest are removed first."""
+"""Maximum number of clients with sums; those without offers the longest are removed first."""
 
 _log = structlog.get_logger()
 

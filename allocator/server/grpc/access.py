@@ -185,7 +185,7 @@ class Access:
         """Read a token; return an empty one if it cannot be read, and log a new reason once."""
         known, why = "", ""
         try:
-            known = read_regular(path, FILE_BYTES_MAX).decode().strip()
+            known = _token_in(path)
         except (OSError, UnicodeDecodeError) as error:
             why = str(error)
         with self._lock:
@@ -199,11 +199,16 @@ class Access:
         return known
 
 
+def _token_in(path: str) -> str:
+    """Raises OSError, UnicodeDecodeError."""
+    return read_regular(path, FILE_BYTES_MAX).decode().strip()
+
+
 def _is_readable(path: str) -> bool:
-    """Whether a token can be read; called often, so nothing is logged or counted."""
+    """Whether a token can be read and is not empty; nothing is logged or counted."""
     try:
-        return bool(read_regular(path, FILE_BYTES_MAX).strip())
-    except OSError:
+        return bool(_token_in(path))
+    except (OSError, UnicodeDecodeError):
         return False
 
 

@@ -101,7 +101,7 @@ MODULE: Families[_ModuleSaid] = (
     ),
     gauge(
         "module_fallback_last_seconds",
-        "Duration of the module's last fallback, in seconds; 0: there was none.",
+        "Duration of the module's latest fallback so far, in seconds; 0: none.",
         lambda now: now.fallback_last_s,
     ),
     counter(

@@ -61,7 +61,7 @@ FRAMEWORKS: Families[Selection] = (
     ),
     gauge(
         f"framework_offered_share{_CLIENT}",
-        "Dominant share of what is offered to the framework and not in use, 0 to 1.",
+        "Dominant share offered to the framework in the role, not in use, 0 to 1.",
         lambda shown: shown.each(shown.report.offered_share),
     ),
     gauge(

@@ -72,7 +72,7 @@ class Cluster:
     """The state of the cluster that rules are checked against.
 
     `capacity` (A, R), in thousandths.
-    `consumed`: consumption of the role of a limit that is checked, including its descendants.
+    `consumed`: when a limit is checked, consumption of its role and descendants.
     `minimum`: the master's min_allocatable_resources; an offer must reach one of them.
     """
 

@@ -1,6 +1,6 @@
 """Bonald and Roberts: properties of PF, DRF and other allocations, each by experiment.
 
-Propositions 1 to 4, 6 and 7, Remark 1, and the text's statements on other utilities: of the
+Propositions 1 to 7, Remark 1, and the text's statements on other utilities: of the
 allocations that maximize a sum of utilities, only that of the logarithm, PF, gives users equal
 parts of a single resource, whatever their tasks' sizes.
 
@@ -37,7 +37,7 @@ LIES = 20
 
 
 def max_min(demand: Floats, capacity: Floats) -> Floats:
-    """Raise task volumes equally; jobs of an exhausted resource stop."""
+    """Raise tasks equally; jobs that need an exhausted resource stop."""
     return water_filling.solve(demand, capacity, np.ones(len(demand))).tasks
 
 
@@ -95,7 +95,7 @@ PROPERTIES: Properties = {
     "scale invariance (Prop. 3, 6)": (scale_invariance, _OTHERS),
     "local fairness (Prop. 7)": (local_fairness, _OTHERS),
 }
-"""The test of each property, and the allocations that lack it by the text."""
+"""The test of each property, and the allocations the paper says lack it."""
 
 
 def properties(seed: int = 0, trials: int = 100) -> PaperReport:

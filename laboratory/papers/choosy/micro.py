@@ -93,7 +93,7 @@ def joins_and_leaves(seed: int = 0, trials: int = 10) -> PaperReport:
     rows.append(Row(claim, (judged(better),)))
     return PaperReport(
         name="choosy-joins",
-        title=f"Nine users join and leave: distance between two runs, in machines of {MACHINES}",
+        title=f"Nine users join and leave: machines (of {MACHINES}) by which two runs differ",
         source=f"{SOURCE}, Figures 10 to 12",
         columns=("RMSE",),
         rows=tuple(rows),
@@ -119,7 +119,7 @@ def empty_cluster(seed: int = 0, trials: int = 20) -> PaperReport:
         settled.append(float(off[moments >= _SETTLE][0]))
     return PaperReport(
         name="choosy-empty-cluster",
-        title=f"Nine users come to an empty cluster: distance from the optimum, of {MACHINES}",
+        title=f"Nine users join an empty cluster: machines (of {MACHINES}) from the optimum",
         source=f"{SOURCE}, Figure 13",
         columns=("RMSE",),
         rows=(

@@ -94,8 +94,8 @@ void Brain::markRolesInUse(std::vector<bool>* marked) const
 }
 
 
-// The number of a role that the agent uses. A new role beyond the agent's limit
-// is unlisted.
+// The number of a role that the agent uses. A new role beyond a limit is
+// folded.
 uint32_t Brain::useRole(uint32_t number, const std::string& path)
 {
   Agent* agent = state.agents.edit(number);

@@ -156,7 +156,7 @@ def test_of_too_many_streams_the_one_ends_that_waits_for_longest(sidecar, channe
         ended += [response.error for response in stream.heard()]
     (error,) = ended
     assert error.code == pb.ERROR_CODE_LIMIT
-    text = "16 streams are open, and this one has waited for longest; say hello"
+    text = "16 streams are open, and this one has waited longest; send hello"
     assert error.message == text
     master.leave()
     list(master.heard())

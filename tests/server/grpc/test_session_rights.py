@@ -124,7 +124,18 @@ def open_files(pid: int) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("spoil", [Path.unlink, *long(lambda path: path.write_text("\n"))])
+NOT_UTF_8 = b"\xff\xfe"
+
+
+def test_a_token_that_is_empty_or_no_text_lets_no_master_in(token):
+    access = Access(AccessSection(session_token=str(token)))
+    assert access.problem() == ""
+    for content in (b"\n", NOT_UTF_8):
+        token.write_bytes(content)
+        assert f"the token in {token} cannot be read, or is empty" in access.problem()
+
+
+@pytest.mark.parametrize("spoil", [Path.unlink, *long(lambda path: path.write_bytes(NOT_UTF_8))])
 def test_readyz_says_that_no_master_can_be_let_in(token, spoil):
     """Each call is refused then, whatever its token."""
     with SidecarProcess(f"access.session_token={token}") as sidecar:

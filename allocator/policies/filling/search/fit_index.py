@@ -16,7 +16,7 @@ from allocator.policies.filling.search.agent_index import AgentIndex, can_serve
 _DEPTH = 64
 """Capacity of the search's stack; no tree is that deep."""
 _SORTS = 4
-"""Sort again after this fraction (1 / _SORTS) of the agents has changed."""
+"""Sort again after one grant per this many agents."""
 _NOBODY = -1
 
 
