@@ -7,7 +7,8 @@ from allocator.core.cycle.snapshot_builder import SnapshotBuilder
 from allocator.core.cycle.within_claims import claimants
 from allocator.core.events import SetWeights
 from allocator.policies import POLICIES
-from tests.policies.test_caps import MODES, cap, cluster, got, join
+from tests.core.session import Session
+from tests.policies.test_caps import MODES, cap, cap_counts, cluster, got, join
 from tests.world.amounts import resources
 from tests.world.world import World
 
@@ -125,3 +126,34 @@ def test_a_shared_volume_is_offered_beside_what_a_claim_names():
     world.tell(SetClaim("b", {"cpus": 2000}))
     (offer,) = world.cycle()
     assert offer.resources == resources("cpus:2;disk(b)[volume][shared]:1000")
+
+
+def asked_again(mode: str) -> Session:
+    """One framework in ``a``, of little weight, one in ``c``, four in ``b``, with one task at most.
+
+    The policy is asked again after grants beyond the cap are dropped.
+    """
+    session = Session(PolicySpec("drf", "listed", mode), roles={1: "a", 2: "b", 3: "c"})
+    for agent in range(1, 13):
+        session.world.agent("cpus:1;mem:1", handle=agent)
+    session.allocator.step(SetWeights({"b": 100.0, "c": 100.0}))
+    cap_counts(session, "b", "principal", tasks=1)
+    for framework, role in enumerate((1, 3, 2, 2, 2, 2), 1):
+        join(session, framework, role)
+    return session
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_claim_counts_once_where_the_policy_is_asked_again(mode):
+    session = asked_again(mode)
+    claim(session, "a", 4)
+    session.cycle(1000)
+    assert got(session)[:2] == [4, 7]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_overdue_framework_comes_first_once_where_the_policy_is_asked_again(mode):
+    session = asked_again(mode)
+    session.state.clients.waited[session.state.clients.row(1, 1)] = 1000
+    session.cycle(1000)
+    assert got(session)[:2] == [1, 10]

@@ -6,6 +6,7 @@ import numpy as np
 
 from allocator.core.books import usage_over_time
 from allocator.core.books.agent_rules import AgentTraits
+from allocator.core.books.gang_offers import forget_collected, forget_lent
 from allocator.core.books.state import State
 from allocator.core.bounds import CAPACITY_MAX
 from allocator.core.constraints import attributes_of
@@ -83,7 +84,10 @@ def update_agent(state: State, event: UpdateAgent) -> None:
         capacity = state.space.vector(event.capacity, "capacity")
     new = _updated(info, event)
     if capacity is not None:
+        before = state.agents.capacity[agent].copy()
         state.set_capacity(agent, np.minimum(capacity, CAPACITY_MAX))
+        if (state.agents.capacity[agent] < before).any():
+            forget_lent(state, agent)
     # A framework that refused the agent may accept it with its new attributes, so drop filters.
     if new.attributes != info.attributes:
         state.filters.drop_agent(agent)
@@ -122,6 +126,7 @@ def remove_agent(state: State, event: RemoveAgent) -> None:
     state.agents.unbind(agent)
     forget_agent(state, agent)
     forget_asked(state, agent=agent)
+    forget_collected(state, agent)
     for client in held_by.tolist():
         close_client_if_idle(state, client)
 

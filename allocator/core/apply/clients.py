@@ -225,6 +225,8 @@ def _take_gang(state: State, client: int, tasks: int, unlike: Requested) -> None
         return
     if clients.gangs.get(client) != tasks:
         clients.too_large.discard(client)  # until its next turn
+        if client in clients.collecting:  # what it lent may be more than it needs now
+            clients.collecting[client] = clients.collecting[client]._replace(lent=())
     clients.gangs[client] = tasks
     if clients.unlike.get(client, ()) == unlike:
         return

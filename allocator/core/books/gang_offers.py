@@ -39,9 +39,33 @@ def note_unmade(state: State, client: Ints) -> None:
         clients.gang_offers[each] = last._replace(made=False)
         clients.waited[each] = last.waited
         if last.collected is not None:
-            collecting = {**clients.collecting, each: last.collected}
+            # Since that offer, its agents may have gone, or another gang may have lent them.
+            collecting = {**clients.collecting, each: last.collected._replace(lent=())}
             earlier_first = sorted(collecting.items(), key=lambda item: item[1].since_ms)
             clients.collecting = dict(earlier_first)
+
+
+def forget_lent(state: State, agent: int) -> None:
+    """Forget that gangs lent an agent that has shrunk, so that they choose again."""
+    collecting = state.clients.collecting
+    for client, its in collecting.items():
+        if agent in its.lent:
+            lent = tuple(each for each in its.lent if each != agent)
+            collecting[client] = its._replace(lent=lent)
+
+
+def forget_collected(state: State, agent: int) -> None:
+    """Forget what gangs keep on an agent that is removed."""
+    forget_lent(state, agent)
+    collecting = state.clients.collecting
+    for client, its in collecting.items():
+        if agent in its.agent:
+            stays = [at for at, each in enumerate(its.agent) if each != agent]
+            collecting[client] = its._replace(
+                agent=tuple(its.agent[at] for at in stays),
+                line=tuple(its.line[at] for at in stays),
+                tasks=tuple(its.tasks[at] for at in stays),
+            )
 
 
 def note_start(state: State, its: Collecting) -> None:

@@ -231,10 +231,17 @@ def _added_up(count: int, number: Ints, amount: Ints, tasks: Ints) -> tuple[Ints
 
 def run_policy(state: State, snapshot: Snapshot, policy: Policy, seed: int) -> Grants:
     """Let a policy decide, and check its grants; the caller handles exceptions."""
+    return decided(policy, snapshot, seed, state.eligibility.excluded, snapshot.handle)
+
+
+def decided(
+    policy: Policy, snapshot: Snapshot, seed: int, excluded: BitWords, handle: Ints
+) -> Grants:
+    """Let a policy decide a snapshot; `excluded` and `handle` are as for `check_grants`."""
     grants = within_counts.allocate(policy, snapshot, seed)
     grants = with_backfill(policy, snapshot, grants, seed)
     grants = within_counts.without_excess(snapshot, grants)
-    check_grants(state.eligibility.excluded, snapshot.handle, snapshot, grants)
+    check_grants(excluded, handle, snapshot, grants)
     return _within_gates(snapshot, grants) if snapshot.bounds.required.any() else grants
 
 

@@ -43,8 +43,10 @@ def after(snapshot: Snapshot, given: Sequence[Grants]) -> Snapshot:
     if not len(grants):
         return snapshot
     charged = charge(_with_earlier(snapshot, grants), grants)
-    served = _behind(snapshot, distinct(grants.client))
-    return replace(charged, tree=snapshot.tree._replace(served=read_only(served)))
+    clients = distinct(grants.client)
+    tree = snapshot.tree._replace(served=read_only(_behind(snapshot, clients)))
+    overdue = snapshot.overdue & ~mask(clients, snapshot)  # one grant before others, and no more
+    return replace(charged, tree=tree, overdue=read_only(overdue))
 
 
 def _with_earlier(snapshot: Snapshot, grants: Grants) -> Snapshot:
@@ -157,6 +159,7 @@ def charge(snapshot: Snapshot, grants: Grants) -> Snapshot:
         held=read_only(held),
         specials=specials._replace(free=read_only(special_free)),
         bounds=_charged(snapshot, grants),
+        claimed=_claims_left(snapshot, grants),
     )
     charged = with_counts(charged, grants)
     return _with_more_covered(charged, distinct(grants.agent))
@@ -196,6 +199,19 @@ def _charged(snapshot: Snapshot, grants: Grants) -> Bounds:
         available=read_only(available),
         required=read_only(owed.sum(axis=0)),
     )
+
+
+def _claims_left(snapshot: Snapshot, grants: Grants) -> Ints | None:
+    claimed = snapshot.claimed
+    if claimed is None:
+        return None
+    left, amount = claimed.copy(), counted(snapshot, grants)
+    row = snapshot.bounds.of_client[grants.client]
+    while (row >= 0).any():
+        inside = np.flatnonzero((row >= 0) & (row < len(left)))
+        np.subtract.at(left, row[inside], amount[inside])
+        row = np.where(row >= 0, snapshot.bounds.above[row], -1)
+    return read_only(np.where(claimed >= 0, np.maximum(left, 0), claimed))
 
 
 def _behind(snapshot: Snapshot, clients: Ints) -> Ints:

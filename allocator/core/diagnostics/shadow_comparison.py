@@ -10,9 +10,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from allocator.core.cycle import within_counts
 from allocator.core.cycle.characterised import FULL_MODE, makes_offers
-from allocator.core.cycle.cycle import check_grants, offers_of
+from allocator.core.cycle.cycle import decided, offers_of
 from allocator.core.diagnostics.trail import CycleRecord, Names, Seen
 from allocator.core.filters.coverage import covering
 from allocator.core.numba.array_structures import pair, read_only, set_bits
@@ -76,9 +75,8 @@ def compare_beside(record: CycleRecord, spec: PolicySpec, policy: Policy) -> Com
     snapshot = in_mode(record.seen, record.probed, whole_tasks=spec.mode == FULL_MODE)
     if snapshot is None:
         return None
-    grants = within_counts.allocate(policy, snapshot, record.seed)
     rows = np.arange(len(snapshot.free))
-    check_grants(snapshot.excluded, rows, snapshot, grants)
+    grants = decided(policy, snapshot, record.seed, snapshot.excluded, rows)
     one, other = (_offers(snapshot, each) for each in (record.grants, grants))
     both = len(np.intersect1d(one.pairs, other.pairs, assume_unique=True))
     return Comparison(

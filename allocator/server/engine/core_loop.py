@@ -229,9 +229,8 @@ class CoreLoop:
         else:
             if len(self._sidecar.sessions) > SESSIONS_MAX:
                 self._make_room()
-            timer = threading.Timer(HELLO_S, self.commands.put, [partial(self._expire, stream)])
-            timer.daemon = True
-            timer.start()
+            expire = partial(self._expire, stream)
+            stream.expire(HELLO_S, lambda: self.commands.put(expire))
 
     def _make_room(self) -> None:
         """End the oldest stream without the allocator; modules say hello at once."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import structlog
 from google.protobuf.message import DecodeError
 
+from allocator.server.engine.commands import clear_frames
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import (
     Greeting,
@@ -51,7 +52,7 @@ class SessionStream:
         self._waiting = 0
         self._taken_s = 0.0
         self._ended = False
-        self._timer: threading.Timer | None = None
+        self._timers: list[threading.Timer] = []
 
     # On the thread that reads.
 
@@ -92,10 +93,26 @@ class SessionStream:
             if self._ended:
                 return
             self._ended = True
-            self._timer = threading.Timer(grace_s, self._cut)
-            self._timer.daemon = True
-            self._timer.start()
+            self._cancel_timers()
+            self._after(grace_s, self._cut)
             self._changed.notify_all()
+
+    def expire(self, within_s: float, expired: Callable[[], None]) -> None:
+        """Call `expired` after some time, unless the stream ends before."""
+        with self._changed:
+            if not self._ended:
+                self._after(within_s, expired)
+
+    def _after(self, within_s: float, call: Callable[[], object]) -> None:
+        timer = threading.Timer(within_s, call)
+        timer.daemon = True
+        timer.start()
+        self._timers.append(timer)
+
+    def _cancel_timers(self) -> None:
+        for timer in self._timers:
+            timer.cancel()
+        self._timers.clear()
 
     # On the thread that writes.
 
@@ -123,10 +140,9 @@ class SessionStream:
         with self._changed:
             self._ended = True
             self._answers.clear()
-            if self._timer is not None:
-                self._timer.cancel()
             # Both refer to the call, whose stream is free once nothing does.
-            self._timer, self._cut = None, lambda: None
+            self._cancel_timers()
+            self._cut = lambda: None
             self._changed.notify_all()
 
 
@@ -237,6 +253,7 @@ class SessionLog:
             message=error.message,
             exc_info=session.failure if session else None,
         )
+        clear_frames(session.failure if session else None)
 
     def of_message(self, number: int, sidecar: Sidecar) -> None:
         self._of_policy(sidecar.counts)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field, fields
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import structlog
 
@@ -146,7 +146,7 @@ class FollowedBooks:
         self._commands = Commands()
         self._room = threading.BoundedSemaphore(MESSAGES_MAX)
         # Questions about a position that the books have not reached: (position, work).
-        self._early: list[tuple[int, Callable[[], None]]] = []
+        self._early: list[tuple[int, Future[Any], Callable[[], None]]] = []
         self._reader = LastingThread("record-reader", self._read)
         self._owner = threading.Thread(target=self._run, name="books", daemon=True)
         self._ending = False
@@ -166,7 +166,7 @@ class FollowedBooks:
     def ask(self, work: Callable[[], _T], after: int = -1) -> Future[_T]:
         """Do work between two records, when the books have reached a position."""
         future: Future[_T] = Future()
-        self._commands.put(partial(self._ask, after, partial(fulfil, future, work)))
+        self._commands.put(partial(self._ask, after, future, partial(fulfil, future, work)))
         return future
 
     def read(self, work: Callable[[], _T], within_s: float) -> _T:
@@ -282,9 +282,10 @@ class FollowedBooks:
     def _sidecar(self) -> Sidecar | None:
         return self._shown.sidecar if self._shown else None
 
-    def _ask(self, after: int, work: Callable[[], None]) -> None:
+    def _ask(self, after: int, future: Future[Any], work: Callable[[], None]) -> None:
         if after > self._position:
-            self._early.append((after, work))
+            self._early = [each for each in self._early if not each[1].cancelled()]
+            self._early.append((after, future, work))
         else:
             work()
 
@@ -331,7 +332,7 @@ class FollowedBooks:
         if message.HasField("settings"):
             self.settings = message.settings
         self.lag.busy_s += time.thread_time() - begun_s
-        due = [work for after, work in self._early if after <= self._position]
+        due = [work for after, _, work in self._early if after <= self._position]
         self._early = [each for each in self._early if each[0] > self._position]
         for work in due:
             work()

@@ -4,6 +4,7 @@ Calls that change nothing are views (`VIEWS`), except `ListRules` and those with
 `Dump` and `Snapshot`. Changes are only tried. The observer itself resets its account of usage.
 """
 
+import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -52,6 +53,8 @@ LONG_MAX = 2
 _LONG = frozenset({Views.usage})
 
 _ENDED_EARLY = frozenset({Views.explain})
+
+_RECORD = re.compile("[0-9]{1,18}")
 
 _NO_CHANGES = "this is an observer, which changes nothing; ask the sidecar itself, or --dry-run"
 
@@ -194,10 +197,10 @@ class _Questions:
     # On the thread of the request.
 
     def _ask(self, context: grpc.ServicerContext, work: Callable[[], _T]) -> _T:
-        given = dict(context.invocation_metadata()).get(AFTER, "")
+        given = str(dict(context.invocation_metadata()).get(AFTER, ""))
         # An observer of another machine answers even before it is connected, to report that.
         at_least = -1 if self._views.books.source() else 0
-        after = int(given) if str(given).isdecimal() else at_least
+        after = int(given) if _RECORD.fullmatch(given) else at_least
         return wait(context, self._views.books.ask(work, after))
 
     def _asking(self, context: grpc.ServicerContext) -> Ask:

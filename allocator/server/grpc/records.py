@@ -144,10 +144,14 @@ class RecordServicer:
 
     def follow(self, _: pb.FollowRequest, context: grpc.ServicerContext) -> Iterator[bytes]:
         with self._turn(context):
+            begun = self._call(self._begun)
             try:
-                stream = wait(context, self._call(self._begun))
+                stream = wait(context, begun)
             except LookupError as error:
                 context.abort(grpc.StatusCode.UNAVAILABLE, str(error))
+            except BaseException:
+                begun.add_done_callback(_end_late)
+                raise
         try:
             if context.add_callback(stream.end):
                 yield from stream.messages()
@@ -180,6 +184,12 @@ class RecordServicer:
         finally:
             now_s = time.monotonic()
             self._due_s = now_s + (now_s - begun_s) / self._part
+
+
+def _end_late(begun: "Future[Stream]") -> None:
+    """End a stream that was made after its caller had gone."""
+    if not begun.cancelled() and begun.exception() is None:
+        begun.result().end()
 
 
 class DecidersStream(NamedTuple):

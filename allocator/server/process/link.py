@@ -78,10 +78,11 @@ def new_link(http: int) -> Link:
     for place in (each for each in places if each and len(os.fsencode(each)) <= _PATH_MAX):
         try:
             directory = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=place))
-            _lock(directory)  # until this process ends
         except OSError:
             continue
-        _remove_abandoned(Path(place))
+        with suppress(OSError):  # on file systems without locks, directories are not removed
+            _lock(directory)  # until this process ends
+            _remove_abandoned(Path(place))
         return Link(directory, http)
     text = f"no directory for sockets can be made in {', '.join(filter(None, places))}"
     raise OSError(errno.EACCES, f"{text}; set TMPDIR to one that can be written")

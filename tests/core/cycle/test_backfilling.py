@@ -13,12 +13,17 @@ from allocator.core import (
     RemoveAgent,
     Revive,
     SetConstraint,
+    SetGang,
+    SetShadow,
     Suppress,
+    Trail,
+    UpdateAgent,
+    compare_beside,
 )
 from allocator.core.cycle import backfilling
 from allocator.core.cycle.holders import Outlook, look
 from allocator.core.demand.durations import bucket_of
-from allocator.policies import POLICIES
+from allocator.policies import POLICIES, build
 from tests.core.session import EACH_POLICY, Offer, Session
 from tests.world.rows import given_back
 
@@ -148,7 +153,7 @@ def test_only_clients_with_learnt_and_short_tasks_are_guests(policy):
 
 def test_many_holdings_are_examined_less_often(monkeypatch):
     """Here a forecast examines one holding, and is followed by a pause of three seconds."""
-    monkeypatch.setattr(backfilling, "REST_MS", 3000)
+    monkeypatch.setattr(backfilling, "REST_MS", 2990)
     cluster, looked = Cluster(), []
 
     def counted(*given: Any) -> Outlook:
@@ -360,3 +365,51 @@ def test_a_checkpoint_keeps_what_backfill_rests_on():
     assert offers == [(SHORT, 1, 1, {"cpus": 2, "mem": 2})]
     assert again.its == cluster.its
     assert vars(again.starts) == vars(cluster.starts)
+
+
+def test_a_policy_in_the_shadow_of_itself_lends_the_same():
+    cluster = Cluster()
+    allocator = cluster.session.allocator
+    allocator.trail = Trail()
+    cluster.gang_waits()
+    allocator.step(SetShadow(DRF))
+    cluster.cycle()
+    assert cluster.got(SHORT) == {1: 4}
+    assert allocator.trail.for_shadow is not None
+    found = compare_beside(allocator.trail.for_shadow, DRF, build(DRF))
+    assert found is not None
+    assert (found.of_both, found.of_policy, found.of_beside) == (1, 0, 0)
+
+
+def lent() -> Cluster:
+    """Agent 1 is lent to a guest that wants no more."""
+    cluster = Cluster()
+    cluster.gang_waits()
+    cluster.cycle()
+    assert cluster.its.lent == (1,)
+    cluster.session.use(cluster.offers[0])
+    cluster.session.allocator.step(Suppress(SHORT, ()))
+    return cluster
+
+
+def test_a_new_agent_with_the_handle_of_a_lent_one_is_not_kept():
+    cluster = lent()
+    cluster.session.allocator.step(RemoveAgent(1))
+    assert cluster.its.agent == (2,)
+    cluster.session.agent(1, 1, 1, hostname="tiny")
+    cluster.session.agent(3, 4, 4, hostname="h3")
+    cluster.cycle()
+    assert cluster.its.agent == (3, 2)
+    assert cluster.its.lent == ()
+
+
+@pytest.mark.parametrize(
+    "event",
+    [UpdateAgent(1, capacity={0: 1000, 1: 1000}), SetGang("a", "gang", 1)],
+    ids=["a smaller agent", "a smaller gang"],
+)
+def test_after_such_a_change_lent_agents_are_chosen_again(event):
+    cluster = lent()
+    cluster.session.allocator.step(event)
+    assert cluster.its.lent == ()
+    cluster.session.allocator.check()

@@ -1,10 +1,13 @@
 """An observer that is killed, stopped or slow delays answers to operators, but no decision."""
 
+import errno
+import fcntl
 import os
 import signal
 import tempfile
 import time
 from pathlib import Path
+from unittest.mock import Mock
 
 import grpc
 import pytest
@@ -137,6 +140,11 @@ def test_what_a_killed_process_left_is_removed_by_a_later_one(place):
 
         await_true(is_gone)
     assert kept < set(place.iterdir())
+
+
+def test_a_place_without_locks_is_used_too(place, monkeypatch):
+    monkeypatch.setattr(fcntl, "flock", Mock(side_effect=OSError(errno.ENOLCK, "")))
+    assert new_link(0).directory.parent == place
 
 
 def test_a_place_that_cannot_be_written_or_is_too_long_is_passed_over(monkeypatch, tmp_path):

@@ -1,11 +1,15 @@
 """The core's thread and the queues around it."""
 
+import gc
 import threading
 import time
+import weakref
+from traceback import format_exception
 
 import pytest
 import structlog
 
+from allocator.core import Allocator
 from allocator.policies import build
 from allocator.server.config import Config
 from allocator.server.config.sections import PolicySection
@@ -15,6 +19,7 @@ from allocator.server.engine.sessions import SessionStream
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import WireError
 from tests.server.in_process import InProcess
+from tests.server.sidecar_process import await_true
 
 
 @pytest.fixture
@@ -178,3 +183,42 @@ def test_a_slow_peer_is_named(loop):
     (last,) = module.answers
     assert last.error.code == pb.ERROR_CODE_SLOW_PEER
     assert loop.call(lambda: dict(loop.counts.errors)).result(60) == {"slow_peer": 1}
+
+
+def test_a_session_that_failed_keeps_no_books(loop):
+    """Not even until a garbage collection, which is rare."""
+    module = InProcess(loop).begin()
+
+    def spoil() -> weakref.ref[Allocator]:
+        allocator = loop.allocator
+        allocator._decide = lambda *_: 1 / 0
+        return weakref.ref(allocator)
+
+    failed = loop.call(spoil).result(60)
+    gc.disable()
+    try:
+        with structlog.testing.capture_logs() as log:
+            module.say(module.client.batch(7, [], cycle=True))
+            assert next(module.answers).error.code == pb.ERROR_CODE_INTERNAL
+            InProcess(loop, "later", 2).begin().batch(8)
+            loop.call(lambda: None).result(60)
+        (error,) = [each["exc_info"] for each in log if "exc_info" in each]
+        assert "1 / 0" in "".join(format_exception(error))
+        assert failed() is None
+    finally:
+        gc.enable()
+
+
+def test_a_stream_that_has_ended_keeps_no_thread(loop, monkeypatch):
+    """A timer awaits its first message."""
+    for module in (core_loop, sessions):
+        monkeypatch.setattr(module, "HELLO_S", 3600.0)
+    loop.call(lambda: None).result(60)
+    before = threading.active_count()
+    for _ in range(50):
+        port = SessionStream("test", queue_max=4, stalled_s=1.0, cut=lambda: None)
+        loop.open(port)
+        loop.close(port)
+        loop.call(lambda: None).result(60)
+        port.hang_up()
+    await_true(lambda: threading.active_count() <= before)

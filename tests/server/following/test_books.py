@@ -101,3 +101,14 @@ def test_a_query_about_a_position_waits_for_it(loop):
         assert not future.done()
         tell(loop, SetDemand("", "spark", {"cpus": 1000}))
         assert future.result(WAIT_S) >= loop.feed.position
+
+
+def test_queries_that_are_not_awaited_any_more_are_forgotten(loop):
+    """Callers choose the position, and may choose one that is never reached."""
+    with observed(loop) as views:
+        books = views.books
+        for _ in range(20):
+            asked = books.ask(lambda: None, after=10**18)
+            books.read(lambda: None, WAIT_S)
+            assert asked.cancel()
+        assert books.read(lambda: len(books._early), WAIT_S) <= 1

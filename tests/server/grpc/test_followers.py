@@ -6,6 +6,9 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from threading import Event
+from types import SimpleNamespace
+from typing import Any, NoReturn
 
 import grpc
 import pytest
@@ -15,7 +18,7 @@ from allocator.server.config import Config
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.engine.feed import Follower
 from allocator.server.grpc.calls import BOUNDS
-from allocator.server.grpc.records import deciders_records
+from allocator.server.grpc.records import RecordServicer, deciders_records
 from allocator.v1 import admin_pb2, admin_pb2_grpc, records_pb2, records_pb2_grpc
 from tests.server.grpc.test_admin import CLUSTER
 from tests.server.in_process import decider_of, running, tell
@@ -101,3 +104,24 @@ def test_a_follower_that_cannot_wait_its_turn_is_refused_without_asking_the_core
             follow(channel, timeout_s=20.0)
         assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
         assert len(begun_s) == 1
+
+
+def test_a_stream_that_is_made_too_late_is_ended():
+    """Its follower has left, because the checkpoint took too long."""
+    asked, ended, late = Event(), Event(), SimpleNamespace()
+    late.end = ended.set
+
+    def begin() -> Any:
+        asked.wait(60)
+        return late
+
+    def abort(code: grpc.StatusCode, _text: str) -> NoReturn:
+        raise TimeoutError(code)
+
+    context: Any = SimpleNamespace(time_remaining=lambda: 0.05, abort=abort)
+    with ThreadPoolExecutor(1) as core:
+        servicer = RecordServicer(begin, core.submit, 1.0)
+        with pytest.raises(TimeoutError, match="DEADLINE_EXCEEDED"):
+            list(servicer.follow(records_pb2.FollowRequest(), context))
+        asked.set()
+        assert ended.wait(60)
