@@ -152,7 +152,7 @@ def test_a_claim_counts_once_where_the_policy_is_asked_again(mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_an_overdue_framework_comes_first_once_where_the_policy_is_asked_again(mode):
+def test_an_overdue_framework_is_served_first_once_where_the_policy_is_asked_again(mode):
     session = asked_again(mode)
     session.state.clients.waited[session.state.clients.row(1, 1)] = 1000
     session.cycle(1000)
