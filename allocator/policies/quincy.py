@@ -14,8 +14,8 @@ Differences from [1]_:
   and the plan takes effect as tasks end. With `preempt`, clients are asked to leave agents all of
   whose places go to others. The next plan asks the same clients first, until they have left or
   refused, or their places are no longer needed; so there are never more requests than needed.
-- Mesos does not know how many tasks a framework has. Each client is assumed to have
-  as many as its bound or, if it wants no offers, as it holds.
+- Mesos does not know how many tasks a framework has. Each client is assumed to have as many as its
+  bound or, if it wants no offers, as it holds.
 - Tasks have different sizes: an agent has as many places as average-sized tasks fit on it.
 
 A framework states where its data is in the label ``allocator.preference`` of its FrameworkInfo: an

@@ -145,7 +145,7 @@ class FollowedBooks:
         self._written_s = 0.0
         self._commands = Commands()
         self._room = threading.BoundedSemaphore(MESSAGES_MAX)
-        # Questions about a position that the books have not reached: (position, work).
+        # Questions about positions that the books have not reached: position, future, work.
         self._early: list[tuple[int, Future[Any], Callable[[], None]]] = []
         self._reader = LastingThread("record-reader", self._read)
         self._owner = threading.Thread(target=self._run, name="books", daemon=True)
