@@ -158,10 +158,8 @@ def charge(snapshot: Snapshot, grants: Grants) -> Snapshot:
         free=read_only(free),
         held=read_only(held),
         specials=specials._replace(free=read_only(special_free)),
-        bounds=_charged(snapshot, grants),
-        claimed=_claims_left(snapshot, grants),
     )
-    charged = with_counts(charged, grants)
+    charged = with_counts(_with_bounds_charged(charged, grants), grants)
     return _with_more_covered(charged, distinct(grants.agent))
 
 
@@ -174,44 +172,39 @@ def counted(snapshot: Snapshot, grants: Grants) -> Ints:
     return amount
 
 
-def _charged(snapshot: Snapshot, grants: Grants) -> Bounds:
-    bounds = snapshot.bounds
+def _with_bounds_charged(snapshot: Snapshot, grants: Grants) -> Snapshot:
+    bounds, claimed = snapshot.bounds, snapshot.claimed
     if not len(bounds.above):
-        return bounds
+        return snapshot
     amount = counted(snapshot, grants)
-    left, owed = bounds.left.copy(), bounds.owed.copy()
-    limited = bounds.left < UNBOUNDED
-    bound = bounds.of_client[grants.client]
-    while (inside := np.flatnonzero(bound >= 0)).size:
-        np.subtract.at(left, bound[inside], amount[inside])
-        np.subtract.at(owed, bound[inside], amount[inside])
-        bound = np.where(bound >= 0, bounds.above[bound], -1)
+    left = _subtracted(bounds.left, bounds, grants, amount)
+    owed = np.maximum(_subtracted(bounds.owed, bounds, grants, amount), 0)
+    if claimed is not None:
+        rest = np.maximum(_subtracted(claimed, bounds, grants, amount), 0)
+        claimed = read_only(np.where(claimed >= 0, rest, claimed))
     for own in bounds.further[grants.client].T:
         inside = np.flatnonzero(own >= 0)
         np.subtract.at(left, own[inside], amount[inside])
-    owed = np.maximum(owed, 0)
     available = np.where(
         bounds.available < UNBOUNDED, bounds.available - amount.sum(axis=0), UNBOUNDED
     )
-    return bounds._replace(
-        left=read_only(np.where(limited, left, UNBOUNDED)),
+    charged = bounds._replace(
+        left=read_only(np.where(bounds.left < UNBOUNDED, left, UNBOUNDED)),
         owed=read_only(owed),
         available=read_only(available),
         required=read_only(owed.sum(axis=0)),
     )
+    return replace(snapshot, bounds=charged, claimed=claimed)
 
 
-def _claims_left(snapshot: Snapshot, grants: Grants) -> Ints | None:
-    claimed = snapshot.claimed
-    if claimed is None:
-        return None
-    left, amount = claimed.copy(), counted(snapshot, grants)
-    row = snapshot.bounds.of_client[grants.client]
-    while (row >= 0).any():
-        inside = np.flatnonzero((row >= 0) & (row < len(left)))
-        np.subtract.at(left, row[inside], amount[inside])
-        row = np.where(row >= 0, snapshot.bounds.above[row], -1)
-    return read_only(np.where(claimed >= 0, np.maximum(left, 0), claimed))
+def _subtracted(table: Ints, bounds: Bounds, grants: Grants, amount: Ints) -> Ints:
+    """Return the first rows of a table of bounds less the amounts (G, R) of grants below them."""
+    left, row = table.copy(), bounds.of_client[grants.client]
+    while (inside := np.flatnonzero(row >= 0)).size:
+        here = inside[row[inside] < len(left)]
+        np.subtract.at(left, row[here], amount[here])
+        row = np.where(row >= 0, bounds.above[row], -1)
+    return left
 
 
 def _behind(snapshot: Snapshot, clients: Ints) -> Ints:

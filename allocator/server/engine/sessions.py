@@ -52,7 +52,7 @@ class SessionStream:
         self._waiting = 0
         self._taken_s = 0.0
         self._ended = False
-        self._timers: list[threading.Timer] = []
+        self._timer: threading.Timer | None = None
 
     # On the thread that reads.
 
@@ -93,26 +93,22 @@ class SessionStream:
             if self._ended:
                 return
             self._ended = True
-            self._cancel_timers()
-            self._after(grace_s, self._cut)
+            self._set_timer(grace_s, self._cut)
             self._changed.notify_all()
 
     def expire(self, within_s: float, expired: Callable[[], None]) -> None:
         """Call `expired` after some time, unless the stream ends before."""
         with self._changed:
             if not self._ended:
-                self._after(within_s, expired)
+                self._set_timer(within_s, expired)
 
-    def _after(self, within_s: float, call: Callable[[], object]) -> None:
-        timer = threading.Timer(within_s, call)
-        timer.daemon = True
-        timer.start()
-        self._timers.append(timer)
-
-    def _cancel_timers(self) -> None:
-        for timer in self._timers:
-            timer.cancel()
-        self._timers.clear()
+    def _set_timer(self, within_s: float, call: Callable[[], object]) -> None:
+        """Start the stream's timer; a previous one is cancelled."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = threading.Timer(within_s, call)
+        self._timer.daemon = True
+        self._timer.start()
 
     # On the thread that writes.
 
@@ -140,9 +136,10 @@ class SessionStream:
         with self._changed:
             self._ended = True
             self._answers.clear()
+            if self._timer is not None:
+                self._timer.cancel()
             # Both refer to the call, whose stream is free once nothing does.
-            self._cancel_timers()
-            self._cut = lambda: None
+            self._timer, self._cut = None, lambda: None
             self._changed.notify_all()
 
 

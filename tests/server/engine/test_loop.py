@@ -210,7 +210,7 @@ def test_a_session_that_failed_keeps_no_books(loop):
 
 
 def test_a_stream_that_has_ended_keeps_no_thread(loop, monkeypatch):
-    """A timer awaits its first message."""
+    """A timer waits for its first message."""
     for module in (core_loop, sessions):
         monkeypatch.setattr(module, "HELLO_S", 3600.0)
     loop.call(lambda: None).result(60)

@@ -135,7 +135,13 @@ def test_a_token_that_is_empty_or_no_text_lets_no_master_in(token):
         assert f"the token in {token} cannot be read, or is empty" in access.problem()
 
 
-@pytest.mark.parametrize("spoil", [Path.unlink, *long(lambda path: path.write_bytes(NOT_UTF_8))])
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        Path.unlink,
+        *long(lambda path: path.write_text("\n"), lambda path: path.write_bytes(NOT_UTF_8)),
+    ],
+)
 def test_readyz_says_that_no_master_can_be_let_in(token, spoil):
     """Each call is refused then, whatever its token."""
     with SidecarProcess(f"access.session_token={token}") as sidecar:
