@@ -65,7 +65,7 @@ def test_pages_agree_on_how_long_the_demo_takes():
     first = DOCS / "tutorials" / "first-quarter-of-an-hour.md"
     for page in (README, first):
         text = " ".join(page.read_text("utf-8").split())
-        assert "a minute on two quiet cores, and up to six on busy ones" in text
+        assert "one to two minutes on two quiet cores, and up to six on busy ones" in text
 
 
 def anchors(page: Path) -> set[str]:
