@@ -71,12 +71,12 @@ class Held(NamedTuple):
     """What is held on agents that may be offered, and what is free there.
 
     `part`: n, if only every nth of these agents is included.
-    `agent` (m,): handles, ascending; `free` (m, K), in thousandths.
+    `agent` (m,): handles, ascending; `free` (K, m), in thousandths.
     `keeper` (m,): the client whose gang collects on the agent; -1: none.
     `collects`: clients whose gangs collect.
     `place` (n,): row of the agent of each holding, ascending; `client` (n,).
     `began_ms` (n,): since when something is used there; -1: since before the session.
-    `held`, `offered` (n, K), in thousandths: offered or used; only offered.
+    `held`, `offered` (K, n), in thousandths: offered or used; only offered.
     `column_of_kind` (K,), `plain_kind` (R,): as in the books.
     `topic` (C,): each client's row of `ends`; -1: none.
     `ends` (T, BUCKETS): number of tasks that ended, by duration.
@@ -122,14 +122,14 @@ def take_held(state: State, barred: Bools) -> Held:
     return Held(
         part=part,
         agent=agent,
-        free=state.free_on(agent)[:, :kinds],
+        free=state.free_on(agent)[:kinds],
         keeper=keeper[agent],
         collects=frozenset(collecting),
         place=np.searchsorted(agent, books.agent[rows]),
         client=client,
         began_ms=books.used_ms[rows],
-        held=books.held[rows, :kinds],
-        offered=books.offered[rows, :kinds],
+        held=books.held[:kinds, rows],
+        offered=books.offered[:kinds, rows],
         column_of_kind=state.space.column_of_kind[:kinds].copy(),
         plain_kind=state.space.plain_kind.copy(),
         topic=topic,
@@ -204,7 +204,7 @@ def forecast(
     needed, opening = _needed(snapshot, client)
     kinds = _kinds(snapshot, held, client)
     columns = len(snapshot.resources)
-    free = _by_column(held.free[usable], held.column_of_kind, kinds, columns)
+    free = _by_column(held.free[:, usable], held.column_of_kind, kinds, columns)
     pieces = _pieces(held, usable, kinds, demand, now_ms)
     most = free.copy()
     np.add.at(most, pieces.place, pieces.amount)
@@ -334,10 +334,10 @@ def _kinds(snapshot: Snapshot, held: Held, client: int) -> Bools:
 
 
 def _by_column(amounts: Ints, column_of_kind: Ints, kinds: Bools, columns: int) -> Ints:
-    """Sum amounts (n, K) of some kinds by column, (n, R)."""
-    found = np.zeros((len(amounts), columns), np.int64)
+    """Sum amounts (K, n) of some kinds by column, (n, R)."""
+    found = np.zeros((amounts.shape[1], columns), np.int64)
     for kind in np.flatnonzero(kinds).tolist():
-        found[:, column_of_kind[kind]] += amounts[:, kind]
+        found[:, column_of_kind[kind]] += amounts[kind]
     return found
 
 
@@ -347,8 +347,8 @@ def _pieces(held: Held, usable: Ints, kinds: Bools, demand: Ints, now_ms: int) -
     row[usable] = np.arange(len(usable))
     mine = np.flatnonzero(row[held.place] >= 0)
     columns = demand.shape[1]
-    offered = _by_column(held.offered[mine], held.column_of_kind, kinds, columns)
-    used = _by_column(held.held[mine], held.column_of_kind, kinds, columns) - offered
+    offered = _by_column(held.offered[:, mine], held.column_of_kind, kinds, columns)
+    used = _by_column(held.held[:, mine], held.column_of_kind, kinds, columns) - offered
     client, began_ms = held.client[mine], held.began_ms[mine]
     one = demand[client]
     tasks = np.full(len(mine), TASKS_MAX)

@@ -308,13 +308,13 @@ def wanting(state: State) -> Bools:
     """
     clients = state.clients
     refuses = (state.filters.rows.per_client > 0) | (clients.declines > 0)
-    return state.live_clients() & ~refuses & ~state.ledger.books.client_offered.any(axis=1)
+    return state.live_clients() & ~refuses & ~state.ledger.books.client_offered.any(axis=0)
 
 
 def _holdings(state: State, agent: int) -> tuple[Holding, ...]:
     books, space = state.ledger.books, state.space
     rows = state.ledger.rows_of_agent(agent)
-    held, offered = space.by_column(books.held[rows]), space.by_column(books.offered[rows])
+    held, offered = (space.by_column(each[:, rows]) for each in (books.held, books.offered))
     return tuple(
         Holding(client, *amounts)
         for client, *amounts in zip(books.client[rows].tolist(), held, offered, strict=True)

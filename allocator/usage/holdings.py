@@ -109,7 +109,7 @@ class Holdings:
 
     def read_capacity(self) -> None:
         self._agents_version = self.state.agents.version
-        self._total = self._by_resource(self.state.total_by_kind()[None])[0]
+        self._total = self._by_resource(self.state.total_by_kind()[:, None])[0]
         self._counted = np.maximum(self._total, self._held)
         self.capacity = dict(zip(self.resources, self._counted.tolist(), strict=True))
 
@@ -150,8 +150,8 @@ class Holdings:
         """Copy the holdings of rows (N,) whose integrals are up to date or new."""
         clients, books, infos = self.state.clients, self._ledger.books, self.state.frameworks.info
         self._grow(len(clients.framework))
-        offered = self._by_resource(books.client_offered[rows])
-        used = self._by_resource(books.client_held[rows]) - offered
+        offered = self._by_resource(books.client_offered[:, rows])
+        used = self._by_resource(books.client_held[:, rows]) - offered
         amount = np.stack([used, offered], axis=1)
         pairs = zip(clients.framework[rows].tolist(), clients.role[rows].tolist(), strict=True)
         holds: list[bool] = np.any(amount, axis=(1, 2)).tolist()
@@ -170,12 +170,12 @@ class Holdings:
         self._since_ms[rows] = self._now_ms
 
     def _by_resource(self, amounts: Ints) -> Ints:
-        """Sum amounts by kind (N, K) by resource: (N, R)."""
-        chosen = amounts[:, self._kinds]
+        """Sum amounts by kind (K, N) by resource: (N, R)."""
+        chosen = amounts[self._kinds]
         if len(self._kinds) == len(self.resources):  # usually one kind for each, in this order
-            return chosen
-        found = np.zeros((len(self.resources), len(amounts)), np.int64)
-        np.add.at(found, self._columns, chosen.T)
+            return chosen.T
+        found = np.zeros((len(self.resources), amounts.shape[1]), np.int64)
+        np.add.at(found, self._columns, chosen)
         return found.T
 
     def _owner(self, row: int) -> Owner:

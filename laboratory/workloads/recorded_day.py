@@ -195,7 +195,7 @@ def roles_of(state: State, framework: int) -> list[str]:
 
 def by_name(state: State, amounts: Ints) -> Quantities:
     """Add up amounts (K,) of all kinds by name; zeros are left out."""
-    columns = state.space.by_column(amounts[None])[0].tolist()
+    columns = state.space.by_column(amounts[:, None])[0].tolist()
     return {name: n for name, n in zip(state.space.names, columns, strict=True) if n}
 
 
@@ -205,7 +205,7 @@ def used_on(state: State, agents: Iterable[int]) -> dict[Place, Quantities]:
     books, clients = state.ledger.books, state.clients
     for agent in agents:
         for row in state.ledger.rows_of_agent(agent).tolist():
-            amounts = by_name(state, books.held[row] - books.offered[row])
+            amounts = by_name(state, books.held[:, row] - books.offered[:, row])
             client = books.client[row]
             who = framework_id(state, int(clients.framework[client]))
             if amounts and who:
@@ -470,7 +470,7 @@ class DayRecorder:
     def _note_agent(self, state: State, agent: int) -> None:
         info = state.agents.info[agent]
         assert info is not None
-        capacity = by_name(state, state.agents.capacity[agent])
+        capacity = by_name(state, state.agents.capacity[:, agent])
         known = self.day.agents.get(info.agent_id)
         if known is None:
             self.day.agents[info.agent_id] = DayAgent(

@@ -62,10 +62,10 @@ def end_some(allocator: Allocator, cycle: int) -> None:
     """Let every 200th of the holdings end, other ones in each cycle."""
     books, rows = allocator.state.ledger.books, allocator.state.ledger.rows()
     some = rows[cycle % ENDS :: ENDS]
-    columns = np.arange(books.held.shape[1])
+    columns = np.arange(len(books.held))
     clients = allocator.state.clients
     who, role = clients.framework[books.client[some]], clients.role[books.client[some]]
-    held = Holdings(who, role, books.agent[some], columns, books.held[some])
+    held = Holdings(who, role, books.agent[some], columns, books.held[:, some].T)
     allocator.step(given_back(held, used=True))
 
 

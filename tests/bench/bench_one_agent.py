@@ -46,7 +46,7 @@ def release_all(allocator: Allocator, agent: int) -> None:
     """End everything that runs on an agent."""
     state = allocator.state
     books, rows = state.ledger.books, state.ledger.rows_of_agent(agent)
-    client, held = books.client[rows], books.held[rows]
+    client, held = books.client[rows], books.held[:, rows].T
     framework, role = state.clients.framework[client], state.clients.role[client]
     where = np.full(len(rows), agent)
     back = Holdings(framework, role, where, np.arange(held.shape[1]), held.copy())

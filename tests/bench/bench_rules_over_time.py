@@ -132,10 +132,10 @@ def measure(agents: int, frameworks: int, kind: str, cycles: int) -> str:
 def free_agent(allocator: Allocator, agent: int) -> None:
     """Let all that is held on an agent end."""
     books, rows = allocator.state.ledger.books, allocator.state.ledger.rows_of_agent(agent)
-    clients, kinds = allocator.state.clients, np.arange(books.held.shape[1])
+    clients, kinds = allocator.state.clients, np.arange(len(books.held))
     who, role = clients.framework[books.client[rows]], clients.role[books.client[rows]]
     allocator.step(
-        given_back(Holdings(who, role, books.agent[rows], kinds, books.held[rows]), used=True)
+        given_back(Holdings(who, role, books.agent[rows], kinds, books.held[:, rows].T), used=True)
     )
 
 

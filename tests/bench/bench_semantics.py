@@ -63,7 +63,7 @@ ROLES = 600
 def used_up(spec: PolicySpec) -> Allocator:
     """A large cluster in which limits are used up while much is free."""
     allocator = cluster(50_000, 6_000, spec, roles=ROLES)
-    total = allocator.state.agents.capacity.sum(axis=0)
+    total = allocator.state.agents.capacity.sum(axis=1)
     half, some = ({"cpus": int(total[0]) // part} for part in (2 * ROLES, 50 * ROLES))
     for role in range(1, ROLES + 1):
         allocator.step(SetQuota(f"role-{role}", some, half))
@@ -75,7 +75,7 @@ def refuse(allocator: Allocator, part: float) -> None:
     clients = np.flatnonzero(allocator.state.clients.framework)
     agents = np.flatnonzero(allocator.state.agents.bound)
     kind = np.arange(len(allocator.state.space))
-    amount = np.ceil(allocator.state.agents.capacity[agents] * part).astype(np.int64)
+    amount = np.ceil(allocator.state.agents.capacity[:, agents].T * part).astype(np.int64)
     for client in clients.tolist():
         framework = np.full(len(agents), allocator.state.clients.framework[client])
         role = np.full(len(agents), allocator.state.clients.role[client])

@@ -87,7 +87,7 @@ def used_up(agents: int, frameworks: int, meter: Meter) -> Turns:
     """Every role has used up its limit, so no client may have the free half of the cluster."""
     spec = PolicySpec("drf", selection="random")
     allocator = cluster(agents, frameworks, spec, roles=frameworks)
-    half = int(allocator.state.agents.capacity[:, 0].sum()) // (2 * frameworks)
+    half = int(allocator.state.agents.capacity[0].sum()) // (2 * frameworks)
     for role in range(1, frameworks + 1):
         allocator.step(SetQuota(f"role-{role}", {}, {"cpus": half}))
     for now_ms in count(1000, 1000):

@@ -357,8 +357,8 @@ class Pair:
             client = int(books.client[row])
             framework, role = int(state.clients.framework[client]), int(state.clients.role[client])
             key = framework, self.path[role], int(books.agent[row])
-            held[key] = self._bag(books.held[row])
-            offered[key] = self._bag(books.offered[row])
+            held[key] = self._bag(books.held[:, row])
+            offered[key] = self._bag(books.offered[:, row])
         assert held == self.model.held, differences(held, self.model.held)
         offered = {key: bag for key, bag in offered.items() if bag}
         assert offered == self.model.offered, differences(offered, self.model.offered)

@@ -56,7 +56,7 @@ def join(session: Session, framework: int, role: int, principal: str = "p", user
 
 def got(session: Session) -> list[int]:
     """CPUs that each framework holds."""
-    clients, held = session.state.clients, session.state.ledger.books.client_held[:, CPUS]
+    clients, held = session.state.clients, session.state.ledger.books.client_held[CPUS]
     found = np.zeros(1 + int(clients.framework.max()), np.int64)
     np.add.at(found, clients.framework, held)
     return (found[1:] // 1000).tolist()
@@ -288,7 +288,7 @@ def test_caps_on_agents_alone_leave_nothing_that_a_user_may_still_have(seed, sel
         on = {(users[framework], agent) for framework, agent in _held(session)}
         of_user = Counter(user for user, _ in on)
         assert max(of_user.values()) <= most
-        free = session.state.free_on(None)[:, [CPUS, MEM]] // 1000
+        free = session.state.free[:, [CPUS, MEM]] // 1000
         for framework, cpus in needs.items():
             for agent in np.flatnonzero((free >= (cpus, 1)).all(axis=1)).tolist():
                 assert of_user[users[framework]] == most

@@ -149,7 +149,7 @@ def noted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Seen]]:
     def noting(state, snapshot: Snapshot, grants: Grants, cycle: int):
         books, rows = state.ledger.books, state.ledger.rows()
         on = set(zip(books.client[rows].tolist(), books.agent[rows].tolist(), strict=True))
-        held, size = books.client_held.copy(), state.clients.demand.copy()
+        held, size = books.client_held.T.copy(), state.clients.demand.copy()
         seen.append(Seen(snapshot, grants, held, size, on))
         return real(state, snapshot, grants, cycle)
 

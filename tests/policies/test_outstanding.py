@@ -31,7 +31,7 @@ def offered(session: Session) -> dict[int, int]:
     found: dict[int, int] = {}
     for client in range(1, len(clients.framework)):
         framework = int(clients.framework[client])
-        found[framework] = found.get(framework, 0) + int(books.client_offered[client, 0]) // 1000
+        found[framework] = found.get(framework, 0) + int(books.client_offered[0, client]) // 1000
     return found
 
 

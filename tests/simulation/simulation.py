@@ -353,11 +353,11 @@ class Simulation:
             assert framework is not None
             role = state.roles.path[int(state.clients.role[client])]
             amounts: dict[str, int] = {}
-            for kind in np.flatnonzero(books.held[row]).tolist():
+            for kind in np.flatnonzero(books.held[:, row]).tolist():
                 known = state.space.kinds[kind]
                 assert known is not None
                 name = known.name + (f"({known.reserved_role})" if known.depth else "")
-                amounts[name] = int(books.held[row, kind])
+                amounts[name] = int(books.held[kind, row])
             found[agent.agent_id, framework.framework_id, role] = amounts
         return found
 

@@ -93,8 +93,8 @@ def look(state: State) -> _Seen:
     held, idle, capacity = Counter[Any](), Counter[str](), Counter[str]()
     for agent in np.flatnonzero(state.agents.bound).tolist():
         for handle, name in counted:
-            capacity[name] += int(state.agents.capacity[agent, handle])
-            idle[name] += int(state.agents.capacity[agent, handle])
+            capacity[name] += int(state.agents.capacity[handle, agent])
+            idle[name] += int(state.agents.capacity[handle, agent])
     for row in state.ledger.rows().tolist():
         client = int(books.client[row])
         info = state.frameworks.info[int(state.clients.framework[client])]
@@ -103,10 +103,10 @@ def look(state: State) -> _Seen:
         if info is not None:
             names = (role, info.framework_id, info.principal)
         for handle, name in counted:
-            offered = int(books.offered[row, handle])
+            offered = int(books.offered[handle, row])
             held[names, name, Part.OFFERED] += offered
-            held[names, name, Part.USED] += int(books.held[row, handle]) - offered
-            idle[name] -= int(books.held[row, handle])
+            held[names, name, Part.USED] += int(books.held[handle, row]) - offered
+            idle[name] -= int(books.held[handle, row])
     for name, amount in idle.items():  # of an agent that shrank, all that is held counts
         capacity[name] -= min(amount, 0)
         idle[name] = max(amount, 0)

@@ -306,7 +306,7 @@ class World:
         """Holdings of a framework, in all roles and on all agents."""
         state = self.allocator.state
         rows = state.clients.framework == framework.handle
-        held = state.ledger.books.client_held[rows].sum(axis=0)
+        held = state.ledger.books.client_held[:, rows].sum(axis=1)
         return +Counter({kind: int(held[handle]) for kind, handle in self._kinds.items()})
 
     # -------------------------------------------------------------------- cycles

@@ -49,14 +49,14 @@ def _add_agents(state: State, event: AddAgents, most: int) -> None:
     state.space.check_bound(event.kind.tolist(), "capacity")
     state.reserve(agents=max(handles) + 1)
     table.bind(event.agent, event.info, active=event.active)
-    capacity = np.zeros((len(handles), len(state.space)), np.int64)
-    capacity[:, event.kind] = event.capacity
     table.changed_ms[event.agent] = state.now_ms
+    amount = event.capacity
     if most > CAPACITY_MAX:
-        for row in np.flatnonzero((capacity > CAPACITY_MAX).any(axis=1)).tolist():
+        for row in np.flatnonzero((amount > CAPACITY_MAX).any(axis=1)).tolist():
             table.note_too_large(handles[row])
-        np.minimum(capacity, CAPACITY_MAX, out=capacity)
-    state.set_capacity(event.agent, capacity)
+        amount = np.minimum(amount, CAPACITY_MAX)
+    table.add_capacity(event.agent, event.kind, amount)
+    state.ledger.books.touched[event.agent] = True
     table.unavailable_from_ms[event.agent] = event.unavailable_from_ms
     table.unavailable_for_ms[event.agent] = event.unavailable_for_ms
     refresh_agents(state, event.agent)
@@ -84,15 +84,15 @@ def update_agent(state: State, event: UpdateAgent) -> None:
         capacity = state.space.vector(event.capacity, "capacity")
     new = _updated(info, event)
     if capacity is not None:
-        before = state.agents.capacity[agent].copy()
+        before = state.agents.capacity[:, agent].copy()
         state.set_capacity(agent, np.minimum(capacity, CAPACITY_MAX))
-        if (state.agents.capacity[agent] < before).any():
+        if (state.agents.capacity[:, agent] < before).any():
             forget_lent(state, agent)
     # A framework that refused the agent may accept it with its new attributes, so drop filters.
     if new.attributes != info.attributes:
         state.filters.drop_agent(agent)
     state.agents.set_info(agent, new)
-    if (state.agents.capacity[agent] >= CAPACITY_MAX).any():
+    if (state.agents.capacity[:, agent] >= CAPACITY_MAX).any():
         state.agents.note_too_large(agent)
     refresh_agents(state, np.array([agent]))
 
@@ -213,7 +213,7 @@ def _with_gpus(state: State, agents: Ints) -> list[bool]:
     kinds = [row for row, kind in enumerate(state.space.kinds) if kind and kind.name == GPUS]
     if not kinds:
         return [False] * len(agents)
-    found = np.any(state.agents.capacity[agents][:, kinds] > 0, axis=1)
+    found = np.any(state.agents.capacity[kinds][:, agents], axis=0)
     return [bool(has) for has in found]
 
 

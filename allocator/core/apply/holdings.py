@@ -200,7 +200,7 @@ def update_allocation(state: State, event: UpdateAllocation) -> None:
     check_agent(state, event.agent)
     consumed = state.space.vector(event.consumed, "consumed")
     converted = state.space.vector(event.converted, "converted")
-    capacity = state.agents.capacity[event.agent]
+    capacity = state.agents.capacity[:, event.agent]
     after = capacity - consumed + converted
     # Amounts at the maximum are not known exactly, so they are not checked and stay there.
     counted = capacity < CAPACITY_MAX
@@ -226,12 +226,12 @@ def _convert_held(state: State, event: UpdateAllocation, consumed: Ints, convert
     rows = np.array([client]), np.array([event.agent])
     kind = np.arange(len(consumed))
     found = int(state.ledger.find(*rows)[0])
-    if not client or found < 0 or (state.ledger.books.held[found, kind] < consumed).any():
+    if not client or found < 0 or (state.ledger.books.held[kind, found] < consumed).any():
         message = f"framework {event.framework} does not hold {_named(event.consumed)} there"
         raise EventError("books", "consumed", message)
     # Charge before releasing, so that the holding is never empty and keeps its row. If all that is
     # converted was on offer, the result is on offer too.
-    as_offer = bool((state.ledger.books.offered[found, kind] >= consumed).all())
+    as_offer = bool((state.ledger.books.offered[kind, found] >= consumed).all())
     state.ledger.charge(*rows, kind, converted[None], as_offer=as_offer, now_ms=state.now_ms)
     state.ledger.release(*rows, kind, consumed[None], np.array([not as_offer]))
 

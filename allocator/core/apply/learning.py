@@ -207,8 +207,9 @@ def learn_durations(state: State, client: Ints, began_ms: Ints, ended: Bools) ->
 
 def _by_column(state: State, holdings: Holdings) -> Ints:
     """Add up the amounts of each row by resource (N, R), over all kinds but shared volumes."""
-    wide = np.zeros((len(holdings.framework), len(state.space)), np.int64)
-    wide[:, holdings.kind] = holdings.amount
-    if state.space.shared_kind.any():
-        wide[:, state.space.shared_kind[: wide.shape[1]]] = 0
-    return state.space.by_column(wide)
+    space = state.space
+    found = np.zeros((len(holdings.framework), len(space.names)), np.int64)
+    for place, kind in enumerate(holdings.kind.tolist()):
+        if not space.shared_kind[kind]:
+            found[:, space.column_of_kind[kind]] += holdings.amount[:, place]
+    return found

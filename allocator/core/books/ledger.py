@@ -14,6 +14,7 @@ from allocator.core.events import Move
 from allocator.core.numba.array_structures import KeyMap, distinct, pair
 from allocator.core.numba.columns import grown, new_arrays
 from allocator.core.numba.compiled import loop_view
+from allocator.core.numba.wide_tables import untouched
 from allocator.core.snapshot import Bools, Ints
 
 
@@ -45,16 +46,11 @@ class Ledger:
 
     def uses_something(self, client: Ints, agent: Ints) -> Bools:
         rows = self.find(client, agent)
-        uses = rows >= 0
-        held, offered = self.books.held[rows[uses]], self.books.offered[rows[uses]]
-        uses[uses] = (held != offered).any(axis=1)
-        return uses
+        return (rows >= 0) & (self.books.kinds_used[rows] > 0)
 
     def is_offered_something(self, client: Ints, agent: Ints) -> Bools:
         rows = self.find(client, agent)
-        offered = rows >= 0
-        offered[offered] = self.books.offered[rows[offered]].any(axis=1)
-        return offered
+        return (rows >= 0) & (self.books.kinds_offered[rows] > 0)
 
     def charge(
         self, client: Ints, agent: Ints, kind: Ints, amount: Ints, *, as_offer: bool, now_ms: int
@@ -132,12 +128,8 @@ class Ledger:
         return done
 
     def drop(self, rows: Ints) -> None:
-        books = self.books
-        self._note(books.client[rows])
-        kind = np.arange(books.held.shape[1])
-        began_ms = np.full(len(rows), -1)  # unused: durations are not learnt from deleted holdings
-        unused = np.zeros(len(rows), np.bool_)
-        loops.release(books, rows, kind, books.held[rows], unused, began_ms)
+        self._note(self.books.client[rows])
+        loops.drop(self.books, rows)
         self._close(rows)
 
     def rows_of_agent(self, agent: int) -> Ints:
@@ -160,8 +152,10 @@ class Ledger:
         return loops.oldest_offer(self.books, self._end)
 
     def offered_by_agent(self) -> Ints:
-        """Return the amounts on offer (and not in use) on each agent, (A, K)."""
-        return loops.offered_by_agent(self.books, self._end)
+        """Return the amounts on offer (and not in use) on each agent, (K, A)."""
+        offered = untouched(self.books.agent_held.shape, np.int64)
+        loops.offered_by_agent(self.books, self._end, offered)
+        return offered
 
     def agents_of(self, groups: Ints, count: int) -> Ints:
         """Return the number of agents on which each group of clients holds something, (count,).
@@ -177,8 +171,8 @@ class Ledger:
         return keys
 
     def held(self, keys: Ints) -> Ints:
-        """Return amounts held (N, K), by keys ``agent * 2**32 + client``; all must exist."""
-        return self.books.held[self._rows.get(keys)]
+        """Return amounts held (K, N), by keys ``agent * 2**32 + client``; all must exist."""
+        return self.books.held[:, self._rows.get(keys)]
 
     def opened_ms(self, keys: Ints) -> Ints:
         """Return since when each client has held something on the agent, (N,).
@@ -238,7 +232,7 @@ class Ledger:
     def _close(self, rows: Ints) -> None:
         """Free the rows that no longer hold anything."""
         books = self.books
-        emptied = distinct(rows[loops.emptied(books.held, rows)])
+        emptied = distinct(rows[(rows >= 0) & (books.kinds_held[rows] == 0)])
         if not len(emptied):
             return
         agent, client = books.agent[emptied], books.client[emptied]
@@ -260,13 +254,19 @@ class Ledger:
         assert (self.find(books.client[rows], books.agent[rows]) == rows).all()
         assert (books.offered >= 0).all()
         assert (books.held >= books.offered).all()
-        assert books.held[rows].any(axis=1).all()
-        since_ms = books.since_ms[books.offered.any(axis=1)]
+        for count, flags in (
+            (books.kinds_held, books.held != 0),
+            (books.kinds_offered, books.offered != 0),
+            (books.kinds_used, books.held != books.offered),
+        ):
+            assert (count == flags.sum(axis=0)).all()
+        assert books.kinds_held[rows].all()
+        since_ms = books.since_ms[books.kinds_offered > 0]
         assert ((since_ms >= 0) & (since_ms <= now_ms)).all()
         assert (books.opened_ms[rows] <= now_ms).all()
-        used_ms = books.used_ms[rows[(books.held[rows] != books.offered[rows]).any(axis=1)]]
+        used_ms = books.used_ms[rows[books.kinds_used[rows] > 0]]
         assert ((used_ms >= -1) & (used_ms <= now_ms)).all()
-        offering = books.client_offered.any(axis=1)
+        offering = books.client_offered.any(axis=0)
         assert ((self.oldest_offer_ms() >= 0) == offering).all()
         # The sums by agent and by client, added up again.
         for owner, held, total in (
@@ -275,10 +275,10 @@ class Ledger:
             (books.client, books.offered, books.client_offered),
         ):
             expected = np.zeros_like(total)
-            np.add.at(expected, owner[rows], held[rows])
+            np.add.at(expected.T, owner[rows], held.T[rows])
             assert (expected == total).all()
         offered = np.zeros_like(books.agent_held)
-        np.add.at(offered, books.agent[rows], books.offered[rows])
+        np.add.at(offered.T, books.agent[rows], books.offered.T[rows])
         assert (self.offered_by_agent() == offered).all()
         counts = np.bincount(books.client[rows], minlength=len(books.agents_held))
         assert (counts == books.agents_held).all()

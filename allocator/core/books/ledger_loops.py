@@ -15,14 +15,16 @@ from allocator.core.snapshot import Bools, Indices, Ints
 class Books(NamedTuple):
     """The arrays of the ledger: H rows of holdings, and sums by agent and client.
 
-    `held`, `offered` (H, K): of each holding; `offered` is the part that is not in use yet.
+    `held`, `offered` (K, H): of each holding; `offered` is the part that is not in use yet.
+    `kinds_held`, `kinds_offered`, `kinds_used` (H,): number of kinds of which the holding has
+        something at all, on offer, in use.
     `since_ms` (H,): since when something of the holding has been on offer without a break;
         undefined if nothing is on offer.
     `opened_ms` (H,): since when the client has had something on the agent without a break.
     `used_ms` (H,): since when the client has used something there without a break; -1: since before
         the session began. Undefined if nothing is in use.
     `agent`, `client` (H,): handle and row; 0 if the row is free.
-    `agent_held` (A, K), `client_held`, `client_offered` (C, K): sums over holdings.
+    `agent_held` (K, A), `client_held`, `client_offered` (K, C): sums over holdings.
     `agents_held` (C,): number of agents on which the client holds something.
     `touched` (A,): set whenever what is held on the agent changes.
     `of_agent`, `next_of_agent`, `previous_of_agent` (A,), (H,), (H,): the holdings on each agent,
@@ -32,6 +34,9 @@ class Books(NamedTuple):
 
     held: Ints
     offered: Ints
+    kinds_held: Indices
+    kinds_offered: Indices
+    kinds_used: Indices
     since_ms: Ints
     opened_ms: Ints
     used_ms: Ints
@@ -53,16 +58,19 @@ class Books(NamedTuple):
 _INDEX = Column(np.int32, "holding")
 
 COLUMNS = {
-    "held": Column(by="holding", across="kind"),
-    "offered": Column(by="holding", across="kind"),
+    "held": Column(by="holding", by_kind=True),
+    "offered": Column(by="holding", by_kind=True),
+    "kinds_held": _INDEX,
+    "kinds_offered": _INDEX,
+    "kinds_used": _INDEX,
     "since_ms": Column(by="holding"),
     "opened_ms": Column(by="holding"),
     "used_ms": Column(by="holding"),
     "agent": Column(by="holding"),
     "client": Column(by="holding"),
-    "agent_held": Column(by="agent", across="kind"),
-    "client_held": Column(by="client", across="kind"),
-    "client_offered": Column(by="client", across="kind"),
+    "agent_held": Column(by="agent", by_kind=True),
+    "client_held": Column(by="client", by_kind=True),
+    "client_offered": Column(by="client", by_kind=True),
     "agents_held": Column(by="client"),
     "touched": Column(np.bool_, "agent"),
     "of_agent": Column(np.int32, "agent", fill=-1),
@@ -78,28 +86,30 @@ COLUMNS = {
 def _add_cell(books: Books, row: int, kind: int, held: int, offered: int) -> None:
     """Add to one cell of a row and to the sums; all changes of amounts are made here."""
     agent, client = books.agent[row], books.client[row]
-    books.held[row, kind] += held
-    books.agent_held[agent, kind] += held
+    old_held, old_offered = books.held[kind, row], books.offered[kind, row]
+    new_held, new_offered = old_held + held, old_offered + offered
+    # Unchanged cells are not written, so that unwritten zeros take no memory.
+    if held != 0:
+        books.held[kind, row] = new_held
+        books.agent_held[kind, agent] += held
+        books.client_held[kind, client] += held
+        books.kinds_held[row] += int(new_held != 0) - int(old_held != 0)
+    if offered != 0:
+        books.offered[kind, row] = new_offered
+        books.client_offered[kind, client] += offered
+        books.kinds_offered[row] += int(new_offered != 0) - int(old_offered != 0)
+    books.kinds_used[row] += int(new_held != new_offered) - int(old_held != old_offered)
     books.touched[agent] = True
-    books.client_held[client, kind] += held
-    books.offered[row, kind] += offered
-    books.client_offered[client, kind] += offered
 
 
 @part()
 def _on_offer(books: Books, row: int) -> bool:
-    for k in range(books.offered.shape[1]):
-        if books.offered[row, k] != 0:
-            return True
-    return False
+    return books.kinds_offered[row] != 0
 
 
 @part()
 def _is_used(books: Books, row: int) -> bool:
-    for k in range(books.held.shape[1]):
-        if books.held[row, k] != books.offered[row, k]:
-            return True
-    return False
+    return books.kinds_used[row] != 0
 
 
 @loop
@@ -130,8 +140,8 @@ def withdraw(books: Books, rows: Ints, amounts: SparseRows) -> bool:
         for x in range(amounts.start[i], amounts.start[i + 1]):
             row, kind, amount = rows[i], amounts.kind[x], amounts.amount[x]
             # If some of this part came into use, less than the amount is still on offer.
-            if row >= 0 and books.held[row, kind] >= amount:
-                offered[x] = min(amount, books.offered[row, kind])
+            if row >= 0 and books.held[kind, row] >= amount:
+                offered[x] = min(amount, books.offered[kind, row])
                 _add_cell(books, row, kind, -amount, -offered[x])
                 continue
             # This part is no longer held: restore all parts released before it.
@@ -149,8 +159,8 @@ def _give_back_row(books: Books, row: int, kind: Ints, amount: Ints, used: bool)
     for k in range(len(kind)):
         if amount[k] == 0:
             continue
-        offered = books.offered[row, kind[k]]
-        in_use = books.held[row, kind[k]] - offered
+        offered = books.offered[kind[k], row]
+        in_use = books.held[kind[k], row] - offered
         back = max(amount[k] - in_use, 0) if used else min(amount[k], offered)
         _add_cell(books, row, kind[k], -amount[k], -back)
 
@@ -172,15 +182,15 @@ def release(books: Books, rows: Ints, kind: Ints, amount: Ints, used: Bools, beg
         # Check the whole row before changing it, and keep the data for undoing it.
         fits = True
         for k in range(len(kind)):
-            before[i, k] = books.offered[row, kind[k]]
-            fits = fits and books.held[row, kind[k]] >= amount[i, k]
+            before[i, k] = books.offered[kind[k], row]
+            fits = fits and books.held[kind[k], row] >= amount[i, k]
         if not fits:
             for undone in range(i - 1, -1, -1):
                 row = rows[undone]
                 if row < 0:
                     continue
                 for k in range(len(kind)):
-                    offered = before[undone, k] - books.offered[row, kind[k]]
+                    offered = before[undone, k] - books.offered[kind[k], row]
                     _add_cell(books, row, kind[k], amount[undone, k], offered)
             return i
         began_ms[i] = _used_since(books, row)
@@ -199,7 +209,7 @@ def _use_row(books: Books, row: int, kind: Ints, amount: Ints, now_ms: int) -> N
     if not _is_used(books, row):
         books.used_ms[row] = now_ms
     for k in range(len(kind)):
-        moved = min(amount[k], books.offered[row, kind[k]])
+        moved = min(amount[k], books.offered[kind[k], row])
         if moved != 0:
             _add_cell(books, row, kind[k], 0, -moved)
 
@@ -211,21 +221,13 @@ def use(books: Books, rows: Ints, kind: Ints, amount: Ints, now_ms: int) -> None
             _use_row(books, rows[i], kind, amount[i], now_ms)
 
 
-@part()
-def _is_empty(held: Ints, row: int) -> bool:
-    for k in range(held.shape[1]):
-        if held[row, k] != 0:
-            return False
-    return True
-
-
 @loop
-def emptied(held: Ints, rows: Ints) -> Bools:
-    """Return which rows hold nothing; a row below 0 does not count as empty."""
-    empty = np.zeros(len(rows), np.bool_)
-    for i in range(len(rows)):
-        empty[i] = rows[i] >= 0 and _is_empty(held, rows[i])
-    return empty
+def drop(books: Books, rows: Ints) -> None:
+    for row in rows:
+        for kind in range(len(books.held)):
+            held = books.held[kind, row]
+            if held != 0:
+                _add_cell(books, row, kind, -held, -books.offered[kind, row])
 
 
 @loop
@@ -241,16 +243,11 @@ def oldest_offer(books: Books, end: int) -> Ints:
 
 
 @loop
-def offered_by_agent(books: Books, end: int) -> Ints:
-    offered = np.zeros(books.agent_held.shape, np.int64)
-    for row in range(end):
-        agent = books.agent[row]
-        if agent == 0:
-            continue
-        for k in range(books.offered.shape[1]):
-            if books.offered[row, k] != 0:
-                offered[agent, k] += books.offered[row, k]
-    return offered
+def offered_by_agent(books: Books, end: int, offered: Ints) -> None:
+    for kind in range(len(offered)):
+        for row in range(end):
+            if books.offered[kind, row] != 0:
+                offered[kind, books.agent[row]] += books.offered[kind, row]
 
 
 @loop
@@ -340,7 +337,7 @@ def _find_offer(
         if role_of_client[books.client[row]] == role and (lowest < 0 or row < lowest):
             enough = True
             for k in range(len(kind)):
-                enough = enough and books.offered[row, kind[k]] >= amount[k]
+                enough = enough and books.offered[kind[k], row] >= amount[k]
             if enough:
                 lowest = row
         row = books.next_of_agent[row]
@@ -442,7 +439,7 @@ def move(
                 moves.began_ms[i] = _used_since(books, row)
                 _give_back_row(books, row, moves.kind, amount, moves.allocated[i])
                 moves.offered[i] = _on_offer(books, row)
-                if _is_empty(books.held, row):
+                if books.kinds_held[row] == 0:
                     _close_row(books, spare, row)
         if client > 0 and not subscribed[client] and books.agents_held[client] == 0:
             return i + 1
@@ -461,7 +458,7 @@ def _is_held(books: Books, spare: Spare, moves: Rows, first: int) -> bool:
             for j in range(first, i + 1):
                 if moves.client[j] == client and moves.agent[j] == agent:
                     wanted += moves.amount[j, k]
-            if client > 0 and wanted > (books.held[row, moves.kind[k]] if row >= 0 else 0):
+            if client > 0 and wanted > (books.held[moves.kind[k], row] if row >= 0 else 0):
                 return False
         i += 1
     return True

@@ -126,7 +126,7 @@ def consumed(state: State, tree: QuotaTree) -> Ints:
     total = state.total_by_kind()
     np.add.at(result, (tree.of_kind[reserved], space.column_of_kind[reserved]), total[reserved])
     # Of clients' holdings, only what is unreserved and not revocable counts.
-    held = space.by_column(state.ledger.books.client_held * space.bounded_kind)
+    held = space.by_column(state.ledger.books.client_held, space.bounded_kind)
     row = tree.of_role[clients.role]
     inside = np.flatnonzero(row >= 0)
     np.add.at(result, row[inside], held[inside])
@@ -195,11 +195,11 @@ def available(state: State) -> Ints:
     An agent that holds more than its capacity counts as negative. Free resources of drained agents
     do not count.
     """
-    space, drained = state.space, state.agents.drained
-    unheld = (state.agents.capacity - state.ledger.books.agent_held) * space.bounded_kind
-    if drained.any():
-        unheld[drained] = np.minimum(unheld[drained], 0)
-    return space.by_column(unheld.sum(axis=0, keepdims=True))[0]
+    capacity, held = state.agents.capacity, state.ledger.books.agent_held
+    drained = np.flatnonzero(state.agents.drained)
+    kept_back = np.maximum(capacity[:, drained] - held[:, drained], 0).sum(axis=1)
+    left = state.total_by_kind() - held.sum(axis=1) - kept_back
+    return state.space.by_column(left[:, None], state.space.bounded_kind)[0]
 
 
 def _cap(state: State) -> Ints:
@@ -215,7 +215,7 @@ def _cap(state: State) -> Ints:
     pieces = np.where(total > 0, np.maximum(most // MILLI, 1) * MILLI, most)
     most = np.where(in_pieces, pieces, most)
     whole = [each for each, kind in enumerate(space.kinds) if kind and kind.whole and kind.bounded]
-    largest = state.agents.capacity[:, whole].max(axis=0, initial=0)
+    largest = state.agents.capacity[whole].max(axis=1, initial=0)
     np.maximum.at(most, space.column_of_kind[whole], largest)
     return most
 

@@ -11,11 +11,11 @@ from allocator.core.snapshot import Bools, Ints
 
 
 @loop
-def _add_by_column(amounts: Ints, column_of_kind: Ints, columns: Ints) -> None:
-    # The books may have more columns for kinds than are bound.
-    for row in range(len(amounts)):
-        for kind in range(min(len(column_of_kind), amounts.shape[1])):
-            columns[row, column_of_kind[kind]] += amounts[row, kind]
+def _add_by_column(amounts: Ints, kinds: Ints, column_of_kind: Ints, columns: Ints) -> None:
+    for kind in kinds:
+        column = column_of_kind[kind]
+        for row in range(amounts.shape[1]):
+            columns[row, column] += amounts[kind, row]
 
 
 NOWHERE = "(unknown resource)"
@@ -168,14 +168,14 @@ class ResourceSpace:
                 plain[self._column[kind.name]] = handle
         return plain
 
-    def names_all(self, amounts: Ints) -> bool:
-        """Whether amounts by kind (n, K) equal amounts by name, so that none are converted."""
-        return self._is_plain and amounts.shape[1] == len(self.names) == len(self.kinds)
-
-    def by_column(self, amounts: Ints) -> Ints:
-        """Sum amounts (n, K) of all kinds by name: (n, R)."""
-        if self.names_all(amounts):
-            return amounts.copy()
-        columns = np.zeros((len(amounts), len(self.names)), np.int64)
-        _add_by_column(loop_view(amounts), loop_view(self.column_of_kind), columns)
+    def by_column(self, amounts: Ints, some: Bools | None = None) -> Ints:
+        """Sum amounts (K, n) of all kinds by name: (n, R). `some` (K,): only of these kinds."""
+        if some is None and self._is_plain and len(amounts) == len(self.names) == len(self.kinds):
+            return amounts.T.copy()
+        columns = np.zeros((amounts.shape[1], len(self.names)), np.int64)
+        # The books may have more kinds than are bound.
+        most = min(len(amounts), len(self.kinds))
+        kinds = np.arange(most) if some is None else np.flatnonzero(some[:most])
+        of_kind = loop_view(self.column_of_kind)
+        _add_by_column(loop_view(amounts), loop_view(kinds), of_kind, columns)
         return columns

@@ -50,7 +50,7 @@ def special_kinds(state: State) -> Specials:
 
 
 def with_free(kinds: Specials, free: Ints) -> Specials:
-    """Return special kinds with what is free of them; `free` (A, K): by agent and kind."""
+    """Return special kinds with what is free of them, (K, A)."""
     start, row, amount = _list(loop_view(free), loop_view(kinds.kind))
     return kinds._replace(start=start, row=row, free=amount)
 
@@ -58,20 +58,20 @@ def with_free(kinds: Specials, free: Ints) -> Specials:
 @loop
 def _list(free: Ints, kind: Ints) -> tuple[Ints, Ints, Ints]:
     """List the kinds (S,) of which each agent has something free, as indices into `kind`."""
-    start = np.zeros(len(free) + 1, np.int64)
-    for agent in range(len(free)):
-        count = 0
-        for s in range(len(kind)):
-            count += free[agent, kind[s]] != 0
-        start[agent + 1] = start[agent] + count
+    agents = free.shape[1]
+    start = np.zeros(agents + 1, np.int64)
+    for each in kind:
+        for agent in range(agents):
+            start[agent + 1] += free[each, agent] != 0
+    for agent in range(agents):
+        start[agent + 1] += start[agent]
     row, amount = np.empty(start[-1], np.int64), np.empty(start[-1], np.int64)
-    for agent in range(len(free)):
-        at, s = start[agent], 0
-        while at < start[agent + 1]:
-            if free[agent, kind[s]] != 0:
-                row[at], amount[at] = s, free[agent, kind[s]]
-                at += 1
-            s += 1
+    end = start[:-1].copy()
+    for s in range(len(kind)):
+        for agent in range(agents):
+            if free[kind[s], agent] != 0:
+                row[end[agent]], amount[end[agent]] = s, free[kind[s], agent]
+                end[agent] += 1
     return start, row, amount
 
 

@@ -15,6 +15,7 @@ from allocator.core.books.tables import AgentTable, ClientTable, FrameworkTable
 from allocator.core.demand.demand_memory import DemandMemory
 from allocator.core.events import Options, SetQuota
 from allocator.core.filters.table import FilterTable
+from allocator.core.numba.compiled import loop, loop_view
 from allocator.core.numba.wide_tables import untouched
 from allocator.core.plan import Plan
 from allocator.core.settings import Settings
@@ -53,6 +54,19 @@ class Asked(NamedTuple):
     for_whom: tuple[str, ...]
     answer: str = ""
     until_ms: int = 0
+
+
+@loop
+def _free(capacity: Ints, held: Ints, shared: Bools, rows: Ints, free: Ints) -> None:
+    """Fill in what is free on some agents (n,) of each kind, (K, n); zeros are not written."""
+    for kind in range(len(capacity)):
+        all_free = kind < len(shared) and shared[kind]
+        for place in range(len(rows)):
+            amount = capacity[kind, rows[place]]
+            if not all_free:
+                amount -= held[kind, rows[place]]
+            if amount > 0:
+                free[kind, place] = amount
 
 
 class State:
@@ -123,7 +137,8 @@ class State:
         unchanged = (rows_a, rows_c, kinds, columns) == self._reserved
         if unchanged and agents <= rows_a and clients <= rows_c:
             return
-        self.agents.reserve(agents, kinds)
+        self.agents.reserve(agents)
+        self.agents.reserve_kinds(kinds)
         self.clients.reserve(clients, columns)
         # These two tables double their rows; all others follow their size.
         rows_a, rows_c = len(self.agents.bound), len(self.clients.framework)
@@ -138,58 +153,53 @@ class State:
 
         Shared resources may be offered while they are held.
         """
-        return self.free_on(None)
+        return self.free_on(None).T
 
     def free_on(self, agents: Ints | None) -> Ints:
-        """Return `free` for some agents, (J, K), or for all of them."""
+        """Return what is free on some agents, (K, J), or on all of them."""
         held, capacity = self.ledger.books.agent_held, self.agents.capacity
-        if agents is None:  # beyond the last agent nothing is free
-            free, end = untouched(capacity.shape, np.int64), self.agents.end
-            held, capacity, some = held[:end], capacity[:end], free[:end]
-        else:
-            held, capacity = held[agents], capacity[agents]
-            free = some = np.empty(capacity.shape, np.int64)
-        if self.space.shared_kind.any():
-            held = np.where(self.space.shared_kind, 0, held)
-        np.subtract(capacity, held, out=some)
-        np.maximum(some, 0, out=some)
+        count = capacity.shape[1] if agents is None else len(agents)
+        free = untouched((len(capacity), count), np.int64)
+        # Beyond the last agent nothing is free.
+        rows = loop_view(np.arange(self.agents.end) if agents is None else agents)
+        _free(capacity, held, loop_view(self.space.shared_kind), rows, free)
         return free
 
     def total_by_kind(self) -> Ints:
-        kinds = self.agents.capacity.shape[1]
+        kinds = len(self.agents.capacity)
         if self._total_version != self.agents.version or len(self._total) != kinds:
-            self._total = self.agents.capacity.sum(axis=0)
+            self._total = self.agents.capacity.sum(axis=1)
             self._total_version = self.agents.version
         return self._total
 
     def agents_by_column(self) -> Ints:
         """Return how many agents have each resource, (R,): the largest count of its kinds."""
         found = np.zeros(len(self.space.names), np.int64)
-        has = np.count_nonzero(self.agents.capacity[:, : len(self.space)], axis=0)
+        has = np.count_nonzero(self.agents.capacity[: len(self.space)], axis=1)
         np.maximum.at(found, self.space.column_of_kind, has)
         return found
 
     def total_by_column(self) -> Ints:
-        return self.space.by_column(self.total_by_kind()[None])[0]
+        return self.space.by_column(self.total_by_kind()[:, None])[0]
 
     def held_by_column(self) -> Ints:
         """Return what each client holds, by name, (C, R); each shared volume counts once."""
-        books = self.ledger.books
-        held = books.client_held
+        books, space = self.ledger.books, self.space
+        if not space.shared_kind.any():
+            return space.by_column(books.client_held)
         # A client holds each shared volume once, however many of its tasks use it.
-        for kind in np.flatnonzero(self.space.shared_kind).tolist():
-            rows = np.flatnonzero(books.held[:, kind])
-            once = np.minimum(books.held[rows, kind], self.agents.capacity[books.agent[rows], kind])
-            held = held.copy()
-            held[:, kind] = 0
-            np.add.at(held[:, kind], books.client[rows], once)
-        return self.space.by_column(held)
+        held = space.by_column(books.client_held, ~space.shared_kind)
+        for kind in np.flatnonzero(space.shared_kind).tolist():
+            rows = np.flatnonzero(books.held[kind])
+            once = np.minimum(books.held[kind, rows], self.agents.capacity[kind, books.agent[rows]])
+            np.add.at(held[:, space.column_of_kind[kind]], books.client[rows], once)
+        return held
 
     def offered_by_column(self) -> Ints:
         """Return what each client has on offer and not in use, by name, (C, R)."""
         return self.space.by_column(self.ledger.books.client_offered)
 
-    def set_capacity(self, agent: int | Ints, capacity: Ints) -> None:
+    def set_capacity(self, agent: int, capacity: Ints) -> None:
         self.agents.set_capacity(agent, capacity)
         self.ledger.books.touched[agent] = True
 
@@ -220,10 +230,10 @@ class State:
         # Held plus free equals the capacity, unless more is held than the capacity.
         held, capacity = self.ledger.books.agent_held, self.agents.capacity
         over = held > capacity
-        kept = np.where(over, held, held + self.free) == np.where(over, held, capacity)
-        kept[:, : len(self.space)] |= self.space.shared_kind
+        kept = np.where(over, held, held + self.free_on(None)) == np.where(over, held, capacity)
+        kept[: len(self.space)] |= self.space.shared_kind[:, None]
         assert kept.all()
-        assert not held[~self.agents.bound].any()
+        assert not held[:, ~self.agents.bound].any()
         # Every client has its row, its framework and its role; free rows hold nothing.
         clients = self.clients
         rows = np.flatnonzero(clients.framework)
@@ -233,5 +243,5 @@ class State:
             assert clients.row(framework, role) == row
             assert row in self.frameworks.clients[framework]
             assert self.roles.is_bound(role)
-        assert not self.ledger.books.client_held[clients.framework == 0].any()
+        assert not self.ledger.books.client_held[:, clients.framework == 0].any()
         assert not clients.subscribed[clients.framework == 0].any()

@@ -9,9 +9,8 @@ from allocator.core.books.collecting import Collecting, GangOffers
 from allocator.core.bounds import CAPACITY_MAX
 from allocator.core.demand.own_words import OwnWords, Requested
 from allocator.core.events import TOO_MANY, AgentInfo, Aside, FrameworkInfo, SetAside, bounded
-from allocator.core.numba.array_structures import FreeRows, pair, read_only
+from allocator.core.numba.array_structures import FEWEST, FreeRows, grow_by_kind, pair
 from allocator.core.numba.columns import Table, column, listed
-from allocator.core.numba.wide_tables import copied
 from allocator.core.resources import format_amount
 from allocator.core.snapshot import Bools, Floats, Ints
 
@@ -26,6 +25,7 @@ class AgentTable(Table):
     """Agents by handle; row 0 is unused.
 
     `aside`: ignored input of agents; contains only agents with such input.
+    `capacity` (K, A), in thousandths.
     `version`: grows whenever a capacity changes.
     """
 
@@ -38,22 +38,19 @@ class AgentTable(Table):
     """Whether an operator drains it."""
     drained_from_ms: Ints = column()
     """When a drain of the calendar begins, in ms since 1970; 0: none is ahead."""
-    capacity: Ints = column(wide=True)
-    """(A, K), in thousandths."""
     unavailable_from_ms: Ints = column()
     """When maintenance begins, in ms; -1: none is planned."""
     unavailable_for_ms: Ints = column()
     changed_ms: Ints = column()
     """When it was added, or last activated or deactivated."""
 
-    # A restored table has no snapshot that shares its capacity.
-    DERIVED: ClassVar[tuple[str, ...]] = ("_shown", "_named")
+    DERIVED: ClassVar[tuple[str, ...]] = ("_named",)
 
     def __init__(self) -> None:
         super().__init__()
         self.aside: dict[int, Aside] = {}
+        self.capacity: Ints = np.zeros((0, FEWEST), np.int64)
         self.version = 0
-        self._shown: Ints | None = None
         self._named: dict[str, list[int]] | None = None
 
     @property
@@ -90,29 +87,27 @@ class AgentTable(Table):
         row = SetAside("resources", TOO_MANY, f"an amount exceeds the maximum and counts as {most}")
         self.aside[agent] = bounded([row, *self.aside.get(agent, ())])
 
-    def set_capacity(self, agent: int | Ints, capacity: Ints) -> None:
-        """Replace the capacity of an agent, (K,), or of several, (N, K)."""
-        self._keep_shown()
-        self.capacity[agent] = 0
-        self.capacity[agent, : capacity.shape[-1]] = capacity
+    def reserve_kinds(self, kinds: int) -> None:
+        """Give `capacity` a row for each kind, and a column for each agent."""
+        self.capacity = grow_by_kind(self.capacity, kinds, len(self.bound))
+
+    def add_capacity(self, agent: Ints, kind: Ints, amount: Ints) -> None:
+        """Set amounts (N, len(kind)) of new agents."""
+        row, column = np.nonzero(amount)  # zeros are not written, so that they take no memory
+        self.capacity[kind[column], agent[row]] = amount[row, column]
         self.version += 1
 
-    def show_capacity(self) -> Ints:
-        """Return the current capacity (A, K), read-only; later changes are made to a copy."""
-        self._shown = self.capacity
-        return read_only(self.capacity)
-
-    def _keep_shown(self) -> None:
-        if self._shown is self.capacity:
-            self.capacity = copied(self.capacity)
-        self._shown = None
+    def set_capacity(self, agent: int, capacity: Ints) -> None:
+        """Replace the capacity of an agent, (K,)."""
+        changed = np.flatnonzero(self.capacity[:, agent] != capacity)
+        self.capacity[changed, agent] = capacity[changed]
+        self.version += 1
 
     def unbind(self, agent: int) -> None:
-        self._keep_shown()
         self.clear(agent)
+        self.set_capacity(agent, np.zeros(len(self.capacity), np.int64))
         self.aside.pop(agent, None)
         self._named = None
-        self.version += 1
 
     def named(self, name: str) -> list[int]:
         """Return the agents with an id or a host name, ascending.

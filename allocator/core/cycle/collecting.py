@@ -180,7 +180,7 @@ def _kept_share(state: State, snapshot: Snapshot, client: int, its: Collecting) 
     """Return the dominant share of what a gang keeps when its collection is complete."""
     wanted = total_of(snapshot, client)
     if not snapshot.characterised[client]:
-        agents = state.space.by_column(state.agents.capacity[list(its.agent)])
+        agents = state.space.by_column(state.agents.capacity[:, list(its.agent)])
         wanted = np.maximum(wanted, agents.sum(axis=0))
     return float((wanted / np.maximum(snapshot.total, 1)).max())
 
@@ -259,12 +259,12 @@ def _room_when_empty(
         revocable = set(kind[tier == Tier.REVOCABLE].tolist())
         shared = set(kind[tier == Tier.SHARED].tolist())
         for into, kinds in zip(room, (usual, revocable, shared), strict=True):
-            amounts = state.agents.capacity[np.ix_(agents, sorted(kinds))]
+            amounts = state.agents.capacity[np.ix_(sorted(kinds), agents)]
             if kinds is shared:  # tasks do not use it up
-                into[:, column] = amounts.max(axis=1, initial=0)
+                into[:, column] = amounts.max(axis=0, initial=0)
             else:
-                amounts[held_on] -= books.held[np.ix_(rows, sorted(kinds))]
-                into[:, column] = np.maximum(amounts, 0).sum(axis=1)
+                amounts[:, held_on] -= books.held[np.ix_(sorted(kinds), rows)]
+                into[:, column] = np.maximum(amounts, 0).sum(axis=0)
     return room
 
 

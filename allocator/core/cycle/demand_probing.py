@@ -7,7 +7,6 @@ frameworks.
 import numpy as np
 
 from allocator.core.books.state import State
-from allocator.core.numba.array_structures import some
 from allocator.core.snapshot import Bools, Ints, Snapshot
 
 _DOUBLINGS_MAX = 32
@@ -23,7 +22,8 @@ def probed(state: State) -> Bools:
     declining = np.flatnonzero(state.clients.declines >= state.settings.probe_after)
     if not len(declining):
         return found
-    idle = ~some(books.client_held[declining] != books.client_offered[declining])
+    used = books.client_held[:, declining] != books.client_offered[:, declining]
+    idle = ~used.any(axis=0)
     found[declining[idle]] = True
     return found
 

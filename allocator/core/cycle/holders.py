@@ -53,7 +53,7 @@ def look(state: State, clients: Ints) -> Outlook:
     """Collect all holdings, and the durations of their clients and of `clients` (N,)."""
     books, rows = state.ledger.books, state.ledger.rows()
     agent, client = books.agent[rows], books.client[rows]
-    used = (books.held[rows] != books.offered[rows]).any(axis=1)
+    used = books.kinds_used[rows] > 0
     began_ms = np.where(used, books.used_ms[rows], state.now_ms)
     bucket = bucket_of(state.now_ms - began_ms)
     holding = np.flatnonzero(np.bincount(client))
@@ -81,7 +81,7 @@ def look(state: State, clients: Ints) -> Outlook:
         np.where(known, np.maximum(began_ms + table[row, bucket], state.now_ms), NEVER)
         for table in (middle, late)
     )
-    amount = state.space.by_column(books.held[rows])
+    amount = state.space.by_column(books.held[:, rows])
     return Outlook(Holders(agent, client, amount, *ends), topic, within_ms)
 
 

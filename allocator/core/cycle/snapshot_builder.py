@@ -211,13 +211,8 @@ class SnapshotBuilder:
 
     def _capacity(self, state: State) -> Ints:
         space, agents = state.space, state.agents
-
-        def make() -> Ints:
-            its = agents.capacity
-            return agents.show_capacity() if space.names_all(its) else space.by_column(its)
-
-        key = (agents.version, len(space), len(space.names), len(agents.bound))
-        return self._keep("capacity", key, make)
+        key = (agents.version, space.version, len(space.names), len(agents.bound))
+        return self._keep("capacity", key, lambda: fixed(space.by_column(agents.capacity)))
 
     def _demand(self, state: State, capacity: Ints) -> Ints:
         """Return the amounts of one grant, (C, R): one task, or a lot of tiny tasks."""
@@ -417,12 +412,10 @@ def _weights(state: State) -> np.ndarray:
 
 
 def _plain(free: Ints, plain: Ints) -> Ints:
-    """Return free amounts of plain kinds by column, (A, R)."""
-    if np.array_equal(plain, np.arange(free.shape[1])):
-        return free
-    columns = np.zeros((len(free), len(plain)), np.int64)
+    """Return free amounts (K, A) of plain kinds by column, (A, R)."""
+    columns = np.zeros((free.shape[1], len(plain)), np.int64)
     grantable = plain >= 0
-    columns[:, grantable] = free[:, plain[grantable]]
+    columns[:, grantable] = free[plain[grantable]].T
     return columns
 
 
@@ -461,7 +454,8 @@ def _candidates(
         return rows, free, specials, agents
     # Leave other agents out.
     kept = np.append(0, agents)
-    rows, by_kind = (kept if rows is None else rows[kept]), by_kind[kept]
+    rows = kept if rows is None else rows[kept]
+    by_kind = state.free_on(rows)
     return rows, _plain(by_kind, plain), with_free(kinds, by_kind), np.arange(1, len(kept))
 
 

@@ -30,9 +30,18 @@ def grow(array: NDArray[_Item], rows: int, columns: int | None = None) -> NDArra
     shape = [_doubled(array.shape[0], rows), *array.shape[1:]]
     if columns is not None:
         shape[1] = max(array.shape[1], columns)
-    if tuple(shape) == array.shape:
+    return _enlarged(array, tuple(shape))
+
+
+def grow_by_kind(table: NDArray[_Item], kinds: int, rows: int) -> NDArray[_Item]:
+    """Enlarge a table (K, n) to at least these kinds, and by doubling to at least these rows."""
+    return _enlarged(table, (max(len(table), kinds), _doubled(table.shape[1], rows)))
+
+
+def _enlarged(array: NDArray[_Item], shape: tuple[int, ...]) -> NDArray[_Item]:
+    if shape == array.shape:
         return array
-    larger = untouched(tuple(shape), array.dtype)
+    larger = untouched(shape, array.dtype)
     corner = larger[tuple(slice(0, size) for size in array.shape)]
     if is_wide(larger):
         write(corner, array)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from allocator.core.numba.array_structures import FEWEST, grow
+from allocator.core.numba.array_structures import FEWEST, grow, grow_by_kind
 
 _Arrays = TypeVar("_Arrays")
 
@@ -18,6 +18,8 @@ class Column:
 
     `by`: name of its row dimension.
     `across`: name of its column dimension; empty: it has one dimension.
+    `by_kind`: its first dimension is the kind of resources, and the rows are the second one, so
+        that kinds with few amounts take little memory.
     `fill`: value of new rows.
     `make`: for a list, makes the value of a new row; None: it is an array.
     """
@@ -25,6 +27,7 @@ class Column:
     dtype: type[np.generic] = np.int64
     by: str = "row"
     across: str = ""
+    by_kind: bool = False
     fill: int = 0
     make: Callable[[], object] | None = None
 
@@ -32,10 +35,14 @@ class Column:
         """Make an array or list with `rows` rows and no columns."""
         if self.make is not None:
             return [self.make() for _ in range(rows)]
+        if self.by_kind:
+            return np.zeros((0, rows), self.dtype)
         return np.full((rows, 0) if self.across else rows, self.fill, self.dtype)
 
     def grown(self, array: NDArray[Any], sizes: Mapping[str, int]) -> NDArray[Any]:
         """Enlarge an array to the sizes of its dimensions; returns it unchanged if it suffices."""
+        if self.by_kind:
+            return grow_by_kind(array, sizes.get("kind", 0), sizes.get(self.by, 0))
         columns = sizes.get(self.across, 0) if self.across else None
         larger = grow(array, sizes.get(self.by, 0), columns)
         if self.fill and len(larger) > len(array):

@@ -147,8 +147,9 @@ def _agents(state: State) -> Iterator[dict[str, Any]]:
     table = state.agents
     handles = np.flatnonzero(table.bound)
     info = [table.info[handle] for handle in handles.tolist()]
-    columns = table.active, table.whitelisted, table.drained, table.capacity
-    copied = [handles, *(each[handles] for each in (*columns, state.ledger.books.agent_held))]
+    flags = table.active, table.whitelisted, table.drained
+    copied = [handles, *(each[handles] for each in flags)]
+    copied += [each[:, handles].T for each in (table.capacity, state.ledger.books.agent_held)]
 
     def rows() -> Iterator[dict[str, Any]]:
         rows = zip(info, *(each.tolist() for each in copied), strict=True)
@@ -171,7 +172,8 @@ def _holdings(state: State) -> Iterator[dict[str, Any]]:
     holdings = state.ledger.rows()
     client = books.client[holdings]
     copied = [clients.framework[client], clients.role[client], books.agent[holdings]]
-    copied += [books.since_ms[holdings], books.held[holdings], books.offered[holdings]]
+    copied += [books.since_ms[holdings]]
+    copied += [books.held[:, holdings].T, books.offered[:, holdings].T]
 
     def rows() -> Iterator[dict[str, Any]]:
         columns = zip(*(each.tolist() for each in copied), strict=True)

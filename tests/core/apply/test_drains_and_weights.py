@@ -68,7 +68,7 @@ def test_tasks_on_a_drained_agent_continue_and_released_resources_are_not_offere
     for offer in made.cycle(1000):
         made.use(offer)
     made.allocator.step(SetDrain("agent-1"))
-    assert made.state.ledger.books.agent_held[1].tolist() == [4000, 4000]
+    assert made.state.ledger.books.agent_held[:, 1].tolist() == [4000, 4000]
     made.allocator.check()
     assert made.cycle(2000) == []
 

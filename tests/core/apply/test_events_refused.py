@@ -99,7 +99,7 @@ def session() -> Session:
 def fingerprint(state) -> list:
     books = state.ledger.books
     return [
-        books.held[state.ledger.rows()].tolist(),
+        books.held[:, state.ledger.rows()].tolist(),
         state.agents.capacity.tolist(),
         state.agents.bound.tolist(),
         state.agents.active.tolist(),

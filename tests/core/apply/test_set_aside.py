@@ -326,7 +326,7 @@ def test_sums_over_agents_that_say_to_have_more_than_there_is_stay_in_range():
     part = {0: 2**50}, {2: 2**50}
     session.allocator.step(AddAgent(2000, AgentInfo("b"), {0: AMOUNT_MAX}))
     session.allocator.step(UpdateAllocation(0, 0, 2000, *part))
-    assert session.state.agents.capacity[2000].tolist()[:3] == [CAPACITY_MAX, 0, CAPACITY_MAX]
+    assert session.state.agents.capacity[:, 2000].tolist()[:3] == [CAPACITY_MAX, 0, CAPACITY_MAX]
     session.allocator.step(UpdateAgent(1, capacity={1: 1000}, attributes={}))
     assert 1 not in session.state.agents.aside
 
@@ -338,5 +338,5 @@ def test_reservations_as_deep_as_permitted_are_counted_exactly():
     most = CAPACITY_MAX - 1
     session.allocator.step(AddAgent(1, AgentInfo("a"), {0: most}))
     session.allocator.step(UpdateAllocation(0, 0, 1, {0: most - 1000}, {2: most - 1000}))
-    assert session.state.agents.capacity[1].tolist()[:3] == [1000, 0, most - 1000]
+    assert session.state.agents.capacity[:, 1].tolist()[:3] == [1000, 0, most - 1000]
     assert 1 not in session.state.agents.aside

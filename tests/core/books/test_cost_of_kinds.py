@@ -46,12 +46,16 @@ PAGE = 4096
 
 @pytest.fixture
 def allocator() -> Allocator:
-    """A cluster whose agents have CPUs, one of which has 510 other kinds, too."""
+    return _cluster(AGENTS)
+
+
+def _cluster(agents: int) -> Allocator:
+    """Make a cluster whose agents have CPUs, one of which has 510 other kinds, too."""
     allocator = Allocator(build, Settings(policy=PolicySpec("drf")))
     allocator.step(Options())
     kinds = {kind: Kind(f"made-up-{kind}") for kind in range(2, KINDS)}
     allocator.step(Define({0: Kind("cpus"), 1: Kind("mem")} | kinds, {1: "a"}))
-    for agent in range(1, AGENTS + 1):
+    for agent in range(1, agents + 1):
         allocator.step(AddAgent(agent, AgentInfo(f"agent-{agent}"), {0: 1000}))
     allocator.step(UpdateAgent(1, capacity=dict.fromkeys(range(KINDS), 1000)))
     allocator.step(AddFramework(1, FrameworkInfo("alone"), (1,)))
@@ -98,22 +102,30 @@ def test_filters_take_memory_on_their_agents_alone(allocator):
     filters.check()
 
 
-def test_a_snapshot_shows_the_books_capacity_and_keeps_it(allocator):
-    """The capacity is copied on write, and only while a snapshot shares it."""
-    state = allocator.state
-    shown = SnapshotBuilder().build(state, None).capacity
-    assert np.shares_memory(shown, state.agents.capacity)
+def test_the_capacity_in_a_snapshot_stays_as_it_was(allocator):
+    state, builder = allocator.state, SnapshotBuilder()
+    shown = builder.build(state, None).capacity
     before = shown.copy()
+    assert builder.build(state, None).capacity is shown, "it is copied only after a change"
     allocator.step(UpdateAgent(2, capacity={0: 5}))
-    changed = state.agents.capacity
-    assert (shown == before).all()
-    assert not np.shares_memory(shown, changed)
     allocator.step(RemoveAgent(3))
-    assert state.agents.capacity is changed, "nothing shows it yet"
-    shown, before = SnapshotBuilder().build(state, None).capacity, changed.copy()
-    allocator.step(RemoveAgent(4))
     assert (shown == before).all()
-    assert state.agents.capacity[[2, 3, 4], 0].tolist() == [5, 0, 0]
+    assert builder.build(state, None).capacity[[2, 3, 4], 0].tolist() == [5, 0, 1000]
+
+
+def test_kinds_of_one_agent_take_no_memory_for_the_others():
+    """Each kind takes a page of each table, rather than a cell for each agent or holding."""
+    agents, pages_of_cpus = 4095, 4096 * 8 // PAGE
+    allocator = _cluster(agents)
+    made = allocator.allocate(1000)
+    assert len(made) == agents
+    allocator.step(settled(made))
+    books = allocator.state.ledger.books
+    tables = allocator.state.agents.capacity, books.held, books.offered, books.agent_held
+    for table in tables:
+        assert table.nbytes == KINDS * pages_of_cpus * PAGE
+        # The four tables may be adjacent, and then count together.
+        assert resident_bytes(table) <= len(tables) * (KINDS + pages_of_cpus) * PAGE
 
 
 def test_a_table_of_zeros_that_grows_takes_no_memory(monkeypatch):
@@ -126,20 +138,19 @@ def test_a_table_of_zeros_that_grows_takes_no_memory(monkeypatch):
     assert grow(larger, 2 * len(larger))[5, 7] == 3
 
 
-def test_free_amounts_take_no_memory_behind_the_last_agent(allocator, monkeypatch):
+def test_a_policys_copy_of_free_amounts_ends_with_the_last_agent(allocator, monkeypatch):
     state = allocator.state
-    monkeypatch.setattr("allocator.core.books.state.untouched", _apart)
     left = AGENTS // 2 + 10
     for agent in range(left, AGENTS + 1):
         allocator.step(RemoveAgent(agent))
     free = state.free
-    assert (free == np.maximum(state.agents.capacity - state.ledger.books.agent_held, 0)).all()
-    assert resident_bytes(free) <= left * PAGE
-    # The same holds for a policy's copy.
+    unheld = state.agents.capacity - state.ledger.books.agent_held
+    assert (free == np.maximum(unheld, 0).T).all()
+    # A policy's copy takes no memory behind the last agent.
     monkeypatch.setattr(scene_builder, "untouched", _apart)
     snapshot = SnapshotBuilder().build(state, None)
     copy = scene_builder.scene_of(snapshot, [drf(snapshot)]).agents.free
-    assert (copy == free).all()
+    assert (copy == free[:, : copy.shape[1]]).all()
     assert resident_bytes(copy) <= left * PAGE
 
 

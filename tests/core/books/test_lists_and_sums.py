@@ -24,7 +24,8 @@ def ledgers(draw) -> Ledger:
         agent = np.array([draw(st.integers(1, AGENTS - 1))])
         row = ledger.find(client, agent)
         if row[0] >= 0 and draw(st.booleans()):
-            assert ledger.release(client, agent, kind, ledger.books.held[row], none)[0] < 0
+            held = ledger.books.held[:, row].T
+            assert ledger.release(client, agent, kind, held, none)[0] < 0
         else:
             amount = np.array([[draw(st.integers(0, 3)) for _ in range(KINDS)]])
             as_offer = draw(st.booleans())
@@ -69,7 +70,7 @@ def test_the_owners_of_offered_amounts_equal_a_search(
             for row in ledger.rows()
             if books.agent[row] == where
             and ROLE_OF_CLIENT[books.client[row]] == one
-            and (books.offered[row, :KINDS] >= much).all()
+            and (books.offered[:KINDS, row] >= much).all()
         )
         expected.append(next(first, 0))
     found = ledger.find_offers(ROLE_OF_CLIENT, role, agent, np.arange(KINDS), amount)
@@ -95,7 +96,7 @@ def test_offers_are_withdrawn_all_or_none(
     client, agent, kind, amount = table.T.copy()
     books = ledger.books
     keys = list(zip(books.client.tolist(), books.agent.tolist(), strict=True))
-    held = {key: books.held[keys.index(key), :KINDS].tolist() for key in keys if key[0]}
+    held = {key: books.held[:KINDS, keys.index(key)].tolist() for key in keys if key[0]}
     before = books.held.copy(), books.offered.copy()
     possible = True
     for who, where, what, much in decided:

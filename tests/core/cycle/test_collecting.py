@@ -236,7 +236,7 @@ def _runs(busy: Busy, agent: int) -> bool:
     """Whether framework 1 uses something of an agent."""
     books, clients = busy.session.state.ledger.books, busy.session.state.clients
     rows = (books.agent == agent) & (books.client == clients.row(1, 2))
-    return bool((books.held[rows] - books.offered[rows]).any())
+    return bool(books.kinds_used[rows].any())
 
 
 def test_collecting_ends_in_time_and_what_was_kept_goes_to_others():

@@ -16,7 +16,7 @@ def granted(world: World) -> list[int]:
     """CPUs offered to each framework in one cycle."""
     world.cycle()
     state = world.allocator.state
-    held = state.ledger.books.client_held[:, state.space.names.index("cpus")]
+    held = state.ledger.books.client_held[state.space.names.index("cpus")]
     found = np.zeros(1 + int(state.clients.framework.max()), np.int64)
     np.add.at(found, state.clients.framework, held)
     return (found[1:] // 1000).tolist()

@@ -36,7 +36,7 @@ def test_a_tiny_demand_makes_a_bounded_number_of_grants(selection, demand):
     made.step(AddFramework(3, info, (1,)))
     made.allocate(1000)
     assert 0 < made.last_cycle.grants <= 3 * LOTS_MOST + 3 * 200
-    assert made.state.ledger.books.client_held[3].any()
+    assert made.state.ledger.books.client_held[:, 3].any()
     made.check()
 
 
@@ -50,7 +50,7 @@ def test_a_demand_below_the_minimum_blocks_no_others():
     assert snapshot is not None
     assert snapshot.characterised[2:4].tolist() == [False, True]
     made.allocate(1000)
-    assert made.state.ledger.books.client_held[2:4].any(axis=1).all()
+    assert made.state.ledger.books.client_held[:, 2:4].any(axis=0).all()
 
 
 def test_a_cycle_ends_at_the_limit_of_grants_and_the_next_one_continues():

@@ -38,10 +38,10 @@ REFUSED_MS = 10_000
 def share_of(allocator: Allocator, made: Decisions) -> Floats:
     """Dominant share of the decisions for each client."""
     state = allocator.state
-    given = np.zeros((len(state.clients.framework), len(state.space)), np.int64)
+    given = np.zeros((len(state.space), len(state.clients.framework)), np.int64)
     rows = state.clients.rows(made.framework, made.role)
     for row, amount in zip(rows.tolist(), made.amount, strict=True):
-        given[row, made.kind] += amount
+        given[made.kind, row] += amount
     total = state.total_by_column()
     counted = np.flatnonzero(state.space.counted & (total > 0))
     by_name = state.space.by_column(given)[:, counted]

@@ -28,7 +28,7 @@ def _of_state(state: State) -> Iterator[tuple[str, object]]:
     yield "whitelist", state.whitelist
     for agent, info in enumerate(agents.info):
         if info is not None and agents.bound[agent]:
-            capacity, held = agents.capacity[agent].tolist(), books.agent_held[agent].tolist()
+            capacity, held = agents.capacity[:, agent].tolist(), books.agent_held[:, agent].tolist()
             active = bool(agents.active[agent])
             yield f"agent {agent}", (info.agent_id, active, short(capacity), short(held))
     for framework, told in enumerate(frameworks.info):
@@ -40,9 +40,9 @@ def _of_state(state: State) -> Iterator[tuple[str, object]]:
     for row in state.ledger.rows().tolist():
         client = int(books.client[row])
         where = f"{clients.framework[client]} {clients.role[client]} {books.agent[row]}"
-        yield f"held {where}", short(books.held[row].tolist())
-        if books.offered[row].any():
-            yield f"offered {where}", short(books.offered[row].tolist())
+        yield f"held {where}", short(books.held[:, row].tolist())
+        if books.kinds_offered[row]:
+            yield f"offered {where}", short(books.offered[:, row].tolist())
 
 
 def _filters_of_state(state: State, now_ms: int) -> Iterator[tuple[str, object]]:

@@ -42,7 +42,7 @@ def test_a_drained_agent_is_shown_with_who_still_holds_something(loop, server):
     """Agent 5 of the cluster is empty; on agent 10 two frameworks hold a quarter of the CPUs."""
     tell_books(loop, *state(12))
     agents = loop.ask(lambda: loop.allocator).result(60).state.agents
-    eighth = int(agents.capacity[10, 0] // 8)
+    eighth = int(agents.capacity[0, 10] // 8)
     tell_books(loop, Hold(holdings((1, 2, 10, eighth, 0), (3, 4, 10, eighth, 0))))
     tell_books(loop, SetDrain("rack00-node-5"), SetDrain("agent-10"))
     found = loop.ask(lambda: drained.take(loop.allocator)).result(60)

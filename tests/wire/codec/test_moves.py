@@ -137,7 +137,7 @@ def is_possible(host: Host, event: Release | Transition) -> bool:
             found = int(state.ledger.find(*np.array([[each] for each in where]))[0])
             nothing = np.zeros(len(KINDS), np.int64)
             known = who and where[1] <= AGENTS
-            left[where] = state.ledger.books.held[found].copy() if found >= 0 else nothing
+            left[where] = state.ledger.books.held[:, found].copy() if found >= 0 else nothing
             left[where] += 0 if known else 10**9
         left[where][back.kind] -= back.amount[row]
         if (left[where] < 0).any():
@@ -164,13 +164,13 @@ class Draw:
         books, clients = self.state.ledger.books, self.state.clients
         rows = self.state.ledger.rows()
         table = books.offered if offered else books.held
-        some = rows[table[rows].any(axis=1)].tolist()
+        some = rows[table[:, rows].any(axis=0)].tolist()
         if not some:
             return None
         row = self.chance.choice(some)
         client = int(books.client[row])
         who = int(clients.framework[client]), int(clients.role[client])
-        return *who, int(books.agent[row]), table[row][: len(KINDS)].tolist()
+        return *who, int(books.agent[row]), table[: len(KINDS), row].tolist()
 
     def _kinds(self) -> tuple[int, ...]:
         return self.chance.choice([(0, 1), (0, 1), (1, 0), (0, 1, 2), (0,), (2, 1), ()])
