@@ -142,9 +142,9 @@ def no_filters(agents: int, clients: int, resources: int) -> Filters:
         head=np.full(agents, -1, np.int32),
         next=none,
         client=none,
-        amount=np.empty((0, resources), np.int64),
+        amount=np.empty((resources, 0), np.int64),
         plain_kind=np.arange(resources),
-        largest=np.zeros((agents, resources), np.int64),
+        largest=np.zeros((resources, agents), np.int64),
         covered=np.zeros((agents, clients // 64 + 1), np.uint64),
     )
 
@@ -205,13 +205,14 @@ def with_refusals(
     table.reserve(agents=agents, clients=clients + 1, kinds=amount.shape[1])
     rows = np.asarray(client, np.int64), np.asarray(agent, np.int64)
     framework = np.arange(clients + 1)
-    table.add(*rows, amount, np.ones(len(amount), np.int64), framework)
+    kind = np.arange(amount.shape[1])
+    table.add(*rows, kind, amount, np.ones(len(amount), np.int64), framework)
     offerable = offerable_of(snapshot, snapshot.characterised)
     touched = np.ones(len(table.rows.stale), np.bool_)
     filters = table.show(offerable, np.zeros(clients, np.int64), np.arange(agents), touched)
     covered = filters.covered[:agents, : snapshot.excluded.shape[1]]
     shown = filters._replace(
-        head=filters.head[:agents], largest=filters.largest[:agents], covered=covered
+        head=filters.head[:agents], largest=filters.largest[:, :agents], covered=covered
     )
     return replace(snapshot, filters=shown)
 

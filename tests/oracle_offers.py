@@ -136,7 +136,7 @@ class Supply:
         row = int(filters.head[agent])
         while row >= 0:
             if filters.client[row] == client and all(
-                filters.amount[row, kind] >= amount for kind, amount in offered.items()
+                filters.amount[kind, row] >= amount for kind, amount in offered.items()
             ):
                 return True
             row = int(filters.next[row])

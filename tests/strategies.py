@@ -77,12 +77,12 @@ def snapshot_filters(draw, agents: int, clients: int, resources: int, kinds: int
         following[row] = head[agent]
         head[agent] = row
     client = draw(amounts((count,), range(clients)))
-    amount = draw(amounts((count, kinds)))
-    largest = np.zeros((agents, kinds), np.int64)
+    amount = draw(amounts((kinds, count)))
+    largest = np.zeros((kinds, agents), np.int64)
     for agent in range(agents):
         row = head[agent]
         while row >= 0:
-            largest[agent] = np.maximum(largest[agent], amount[row])
+            largest[:, agent] = np.maximum(largest[:, agent], amount[:, row])
             row = following[row]
     return Filters(
         head=head,
@@ -182,7 +182,7 @@ def covered_bits(
         rows = range(specials.start[agent], specials.start[agent + 1])
         row = filters.head[agent]
         while row >= 0:
-            client, refused = int(filters.client[row]), filters.amount[row]
+            client, refused = int(filters.client[row]), filters.amount[:, row]
             plain = demand[client] * opening[client] if characterised[client] else free[agent]
             kinds = filters.plain_kind
             covers = bool((np.where(kinds >= 0, refused[kinds], 0) >= plain).all())

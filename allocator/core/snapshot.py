@@ -76,9 +76,9 @@ class Filters(NamedTuple):
     of the resulting offer, kind by kind.
     `head` (A,): first filter of each agent; -1: none.
     `next` (X,): next filter of the same agent; -1: the last one.
-    `amount` (X, K), in thousandths: by kind.
+    `amount` (K, X), in thousandths: by kind.
     `plain_kind` (R,): the kind of the snapshot's ``free`` in each column; -1: none.
-    `largest` (A, K), in thousandths: the largest amount of any filter on the agent, or more.
+    `largest` (K, A), in thousandths: the largest amount of any filter on the agent, or more.
     `covered` (A, W): bit ``c % 64`` of word ``c // 64``: some filter covers all that client c could
         be offered on this agent, if it gets no other grant before and no quota bounds the offer.
     """

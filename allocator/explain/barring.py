@@ -294,7 +294,7 @@ class PairChecker:
                 barring=read_only(np.zeros(count), np.bool_),
                 head=read_only(np.full(count, -1), np.int32),
                 start=read_only(np.zeros(count + 1), np.int64),
-                largest=read_only(np.zeros((count, agents.largest.shape[1])), np.int64),
+                largest=read_only(np.zeros((len(agents.largest), count)), np.int64),
             )
         )
 

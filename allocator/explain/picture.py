@@ -275,7 +275,7 @@ def _excerpt(taken: Snapshot | None) -> Snapshot | None:
     """Copy what later changes of the books would overwrite."""
     if taken is None:
         return None
-    cells = max(1, taken.filters.amount.shape[1])
+    cells = max(1, len(taken.filters.amount))
     seen = see(taken, FILTER_CELLS_MAX // cells)
     return None if seen is None else seen.snapshot()
 

@@ -310,7 +310,7 @@ def test_the_order_and_the_units_of_resources_do_not_matter(name, selection, sna
         return scaled[..., columns]
 
     specials, bounds, refused = snapshot.specials, snapshot.bounds, snapshot.filters.amount
-    refused = refused.copy()
+    refused = refused.T.copy()
     refused[:, : len(columns)] = same(refused[:, : len(columns)])
     refused[:, len(columns) :] *= scale[specials.column]
     other = replace(
@@ -321,7 +321,7 @@ def test_the_order_and_the_units_of_resources_do_not_matter(name, selection, sna
             for name in ("capacity", "free", "total", "minimum", "held", "demand")
         },
         filters=snapshot.filters._replace(
-            amount=refused,
+            amount=np.ascontiguousarray(refused.T),
             # this price need not be tight
             largest=np.full_like(snapshot.filters.largest, UNBOUNDED),
         ),

@@ -344,7 +344,7 @@ def test_the_bits_of_filters_say_which_pairs_are_barred(snapshot):
     """The bits computed by the table of filters, against their definition."""
     filters = snapshot.filters
     rows = [
-        (int(filters.client[row]), agent, filters.amount[row] / 1000)
+        (int(filters.client[row]), agent, filters.amount[:, row] / 1000)
         for agent in range(len(filters.head))
         for row in linked(filters, agent)
     ]

@@ -145,11 +145,10 @@ def keep_filters(
     )
     if not kept.any():
         return
-    amount = np.zeros((int(kept.sum()), state.filters.rows.amount.shape[1]), np.int64)
-    amount[:, holdings.kind] = holdings.amount[kept]
     life_ms = np.maximum(refuse_ms[kept] - 1, state.options.allocation_interval_ms)
     expires_ms = state.now_ms + life_ms
-    state.filters.add(client[kept], agent[kept], amount, expires_ms, state.clients.framework)
+    refused = holdings.kind, holdings.amount[kept]
+    state.filters.add(client[kept], agent[kept], *refused, expires_ms, state.clients.framework)
 
 
 def add_filters(state: State, event: AddFilters) -> None:
@@ -161,10 +160,9 @@ def add_filters(state: State, event: AddFilters) -> None:
         message = f"row {row} names no framework in a role, or no agent; add them before"
         raise EventError("handle", "refused", message)
     kept = np.flatnonzero(client)
-    amount = np.zeros((len(kept), state.filters.rows.amount.shape[1]), np.int64)
-    amount[:, event.refused.kind] = event.refused.amount[kept]
+    refused = event.refused.kind, event.refused.amount[kept]
     expires_ms, framework = event.expires_ms[kept], state.clients.framework
-    state.filters.add(client[kept], agent[kept], amount, expires_ms, framework)
+    state.filters.add(client[kept], agent[kept], *refused, expires_ms, framework)
 
 
 def transition(state: State, event: Transition) -> None:

@@ -25,6 +25,7 @@ from allocator.core.events import (
     Transition,
 )
 from allocator.core.filters.filter_arrays import excerpt
+from allocator.core.numba.wide_tables import copied
 from allocator.core.policy import PolicySpec
 from allocator.core.snapshot import BitWords, Bools, Filters, Floats, Grants, Ints, Snapshot
 
@@ -169,7 +170,7 @@ class Trail:
         if state.settings.shadow is None or not self.shadow_bytes_max:
             return see(snapshot, nbytes_max=SNAPSHOT_BYTES_MAX)
         # In another mode, filters must be checked one by one, so keep more of them.
-        cells = max(1, snapshot.filters.amount.shape[1])
+        cells = max(1, len(snapshot.filters.amount))
         filters_max = max(_FILTERS_MAX, _SHADOW_CELLS_MAX // cells)
         return see(snapshot, filters_max, max(SNAPSHOT_BYTES_MAX, self.shadow_bytes_max))
 
@@ -267,11 +268,11 @@ def see(
     # Usually a cycle covers few agents, and none of them has a filter.
     none = bool((filters.head[snapshot.agents] < 0).all())
     kept = None if none else excerpt(filters, snapshot.agents, filters_max)
-    largest, covered = filters.largest.copy(), filters.covered.copy()
+    largest, covered = copied(filters.largest), filters.covered.copy()
     if kept is None:
         head = np.full(len(filters.head), -1, np.int32)
         lists = Filters(
-            head, _NO_ROWS, _NO_ROWS, np.empty((0, filters.amount.shape[1]), np.int64), *filters[4:]
+            head, _NO_ROWS, _NO_ROWS, np.empty((len(filters.amount), 0), np.int64), *filters[4:]
         )
     else:
         lists = kept

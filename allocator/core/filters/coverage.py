@@ -50,14 +50,14 @@ def _covers_all(
     for r in range(offerable.free.shape[1]):
         offered = offerable.demand[client, r] * opening if known else offerable.free[place, r]
         kind = offerable.plain_kind[r]
-        if offered > (filters.amount[row, kind] if kind >= 0 else 0):
+        if offered > (filters.amount[kind, row] if kind >= 0 else 0):
             return False
     # Compare all special resources that the client may have: a task may take any of them, and the
     # remaining ones are offered whole.
     for e in range(first, end):
         special = offerable.row[e]
         reached = offerable.reach[special, client >> 6] & bit_of(client) != np.uint64(0)
-        if reached and offerable.special_free[e] > filters.amount[row, offerable.kind[special]]:
+        if reached and offerable.special_free[e] > filters.amount[offerable.kind[special], row]:
             return False
     return True
 
@@ -72,15 +72,17 @@ def _look_through(filters: FilterArrays, offerable: Offerable, place: int, agent
                 if filters.covered[agent, word] != np.uint64(0):
                     filters.covered[agent, word] = np.uint64(0)
             filters.maybe[agent, first] = np.uint64(0)
-    for k in range(filters.largest.shape[1]):
-        if filters.largest[agent, k] != 0:
-            filters.largest[agent, k] = 0
+    for kind in range(len(filters.largest)):
+        if filters.largest[kind, agent] != 0:
+            filters.largest[kind, agent] = 0
     row = filters.of_agent[agent]
     while row >= 0:
         word, bit = filters.client[row] >> 6, bit_of(filters.client[row])
         filters.maybe[agent, maybe_word(filters, filters.client[row])] |= bit
-        for k in range(filters.amount.shape[1]):
-            filters.largest[agent, k] = max(filters.largest[agent, k], filters.amount[row, k])
+        for kind in range(len(filters.amount)):
+            if filters.amount[kind, row] != 0:
+                most = max(filters.largest[kind, agent], filters.amount[kind, row])
+                filters.largest[kind, agent] = most
         if filters.covered[agent, word] & bit == np.uint64(0) and _covers_all(
             filters, offerable, place, row
         ):
@@ -108,7 +110,7 @@ def _is_beyond(filters: FilterArrays, offerable: Offerable, place: int, agent: i
     """Return whether an agent has more of some resource free than any filter there covers."""
     for r in range(offerable.free.shape[1]):
         kind = offerable.plain_kind[r]
-        if offerable.free[place, r] > (filters.largest[agent, kind] if kind >= 0 else 0):
+        if offerable.free[place, r] > (filters.largest[kind, agent] if kind >= 0 else 0):
             return True
     return False
 

@@ -26,7 +26,7 @@ def excerpt(filters: Filters, agents: Ints, most: int) -> Filters | None:
     some = agents[filters.head[agents] >= 0]
     head[some] = np.flatnonzero(np.append(True, is_last[:-1])[: len(rows)])
     return filters._replace(
-        head=head, next=following, client=filters.client[rows], amount=filters.amount[rows]
+        head=head, next=following, client=filters.client[rows], amount=filters.amount[:, rows]
     )
 
 
@@ -61,7 +61,7 @@ class FilterArrays(NamedTuple):
     """The arrays of all filters, as compiled loops use them.
 
     `agent`, `client` (X,): 0 if the row is free.
-    `amount` (X, K): by kind.
+    `amount` (K, X): by kind; 0 in free rows.
     `expires_ms` (X,): the last moment at which the filter is in force.
     `of_agent`, `next_of_agent`, `previous_of_agent` (A,), (X,), (X,): the filters on each agent, as
         a doubly linked list.
@@ -75,7 +75,7 @@ class FilterArrays(NamedTuple):
     `stale` (A,): the agent's row of `covered` must be recomputed; set by its first filter, too.
     `fresh` (A,): number of filters at the head of the agent's list that were added since its row of
         `covered` was updated.
-    `largest` (A, K): at least the largest amount of any filter on the agent.
+    `largest` (K, A): at least the largest amount of any filter on the agent.
     """
 
     agent: Indices
@@ -105,7 +105,7 @@ _INDEX = Column(np.int32, "filter")
 COLUMNS = {
     "agent": _INDEX,
     "client": _INDEX,
-    "amount": Column(by="filter", across="kind"),
+    "amount": Column(by="filter", by_kind=True),
     "expires_ms": Column(by="filter", fill=NEVER),
     "of_agent": Column(np.int32, "agent", fill=-1),
     "next_of_agent": _INDEX,
@@ -122,7 +122,7 @@ COLUMNS = {
     "covered": Column(np.uint64, "agent", across="word"),
     "stale": Column(np.bool_, "agent"),
     "fresh": Column(np.int32, "agent"),
-    "largest": Column(by="agent", across="kind"),
+    "largest": Column(by="agent", by_kind=True),
 }
 
 
@@ -142,14 +142,6 @@ def page_of(expires_ms: int) -> int:
 
 
 @part()
-def _covers(larger: Ints, smaller: Ints) -> bool:
-    for k in range(len(larger)):
-        if larger[k] < smaller[k]:
-            return False
-    return True
-
-
-@part()
 def _remove(filters: FilterArrays, row: int, spare: int) -> int:
     """Free the row of a filter; return the new number of spare rows."""
     agent, client = filters.agent[row], filters.client[row]
@@ -160,6 +152,9 @@ def _remove(filters: FilterArrays, row: int, spare: int) -> int:
     filters.agent[row] = 0
     filters.client[row] = 0
     filters.expires_ms[row] = NEVER
+    for kind in range(len(filters.amount)):
+        if filters.amount[kind, row] != 0:
+            filters.amount[kind, row] = 0
     # Without this filter, a bit may no longer be covered.
     filters.stale[agent] = True
     filters.per_client[client] -= 1
@@ -172,6 +167,7 @@ def add(
     filters: FilterArrays,
     client: Ints,
     agent: Ints,
+    kind: Ints,
     amount: Ints,
     expires_ms: Ints,
     spare: int,
@@ -180,8 +176,11 @@ def add(
 
     There must be room for all.
     """
+    wide = np.zeros(len(filters.amount), np.int64)
     for i in range(len(client)):
-        spare, covered = _replace(filters, client[i], agent[i], amount[i], expires_ms[i], spare)
+        for k in range(len(kind)):
+            wide[kind[k]] = amount[i, k]
+        spare, covered = _replace(filters, client[i], agent[i], wide, expires_ms[i], spare)
         if covered:
             continue
         spare -= 1
@@ -193,9 +192,10 @@ def add(
         filters.client[row] = client[i]
         filters.expires_ms[row] = expires_ms[i]
         filters.per_client[client[i]] += 1
-        for k in range(amount.shape[1]):
-            filters.amount[row, k] = amount[i, k]
-            filters.largest[agent[i], k] = max(filters.largest[agent[i], k], amount[i, k])
+        for each in kind:
+            if wide[each] != 0:
+                filters.amount[each, row] = wide[each]
+                filters.largest[each, agent[i]] = max(filters.largest[each, agent[i]], wide[each])
         filters.maybe[agent[i], maybe_word(filters, client[i])] |= bit_of(client[i])
         push(filters.of_agent, filters.next_of_agent, filters.previous_of_agent, agent[i], row)
         push(filters.of_client, filters.next_of_client, filters.previous_of_client, client[i], row)
@@ -220,10 +220,13 @@ def _replace(
         following = filters.next_of_agent[row]
         if filters.client[row] == client:
             # Of two filters, one that covers the other and lasts as long is enough.
-            lives = filters.expires_ms[row]
-            if lives >= expires_ms and _covers(filters.amount[row], amount):
+            lives, larger, smaller = filters.expires_ms[row], True, True
+            for kind in range(len(amount)):
+                larger &= filters.amount[kind, row] >= amount[kind]
+                smaller &= filters.amount[kind, row] <= amount[kind]
+            if lives >= expires_ms and larger:
                 return spare, True
-            if lives <= expires_ms and _covers(amount, filters.amount[row]):
+            if lives <= expires_ms and smaller:
                 stale = filters.stale[agent]  # the new filter covers all that this one does
                 spare = _remove(filters, row, spare)
                 filters.stale[agent] = stale

@@ -58,10 +58,17 @@ class FilterTable:
         return len(self) + count <= self._most() // 2
 
     def add(
-        self, client: Ints, agent: Ints, amount: Ints, expires_ms: Ints, framework: Ints
+        self,
+        client: Ints,
+        agent: Ints,
+        kind: Ints,
+        amount: Ints,
+        expires_ms: Ints,
+        framework: Ints,
     ) -> None:
-        """Add filters: amounts (N, K) by kind, in force up to and including `expires_ms` (N,).
+        """Add filters, in force up to and including `expires_ms` (N,).
 
+        `kind` (k,), `amount` (N, k): the refused amounts.
         `framework` (C,): the framework of each client.
         """
         if not self.has_room(len(client)):
@@ -74,11 +81,12 @@ class FilterTable:
         self._make_rows(len(client))
         # A filter that has expired already goes into the page that the next `expire` checks first.
         expires_ms = np.maximum(expires_ms, self._since_ms - 1)
-        self._spare = filter_arrays.add(self.rows, client, agent, amount, expires_ms, self._spare)
+        rows = client, agent, kind, np.ascontiguousarray(amount), expires_ms
+        self._spare = filter_arrays.add(self.rows, *rows, self._spare)
 
     def _most(self) -> int:
         """Return the maximum number of filters, whose size depends on the number of kinds."""
-        row_bytes = _ROW_BYTES + 8 * self.rows.amount.shape[1]
+        row_bytes = _ROW_BYTES + 8 * len(self.rows.amount)
         return min(self._limit, FILTER_BYTES_MAX // row_bytes)
 
     def _within_share(self, framework: Ints, client: Ints, free: int) -> Ints:
@@ -155,7 +163,7 @@ class FilterTable:
             client=rows.client,
             amount=rows.amount,
             plain_kind=offerable.plain_kind,
-            largest=rows.largest if every else rows.largest[agents],
+            largest=rows.largest if every else rows.largest[:, agents],
             covered=rows.covered if every else rows_of(rows.covered, agents),
         )
 

@@ -68,7 +68,9 @@ def shown_agent(shot: Snapshot, agent: int) -> tuple[Any, ...]:
     row = int(np.flatnonzero(shot.handle == agent)[0])
     refusal, refused = int(shot.filters.head[row]), []
     while refusal >= 0:
-        refused.append((int(shot.filters.client[refusal]), shot.filters.amount[refusal].tolist()))
+        refused.append(
+            (int(shot.filters.client[refusal]), shot.filters.amount[:, refusal].tolist())
+        )
         refusal = int(shot.filters.next[refusal])
     holders = shot.holder[shot.holder >> 32 == row] & (2**32 - 1)
     return (
@@ -76,7 +78,7 @@ def shown_agent(shot: Snapshot, agent: int) -> tuple[Any, ...]:
         shot.free[row].tolist(),
         shot.excluded[row].tolist(),
         shot.filters.covered[row].tolist(),
-        shot.filters.largest[row].tolist(),
+        shot.filters.largest[:, row].tolist(),
         refused,
         holders.tolist(),
         row in shot.agents,

@@ -54,7 +54,7 @@ def _filters_of_state(state: State, now_ms: int) -> Iterator[tuple[str, object]]
         if expires_ms >= now_ms:
             client = int(rows.client[row])
             where = f"{clients.framework[client]} {clients.role[client]} {rows.agent[row]}"
-            refusal = OfferFilter(short(rows.amount[row].tolist()), expires_ms)
+            refusal = OfferFilter(short(rows.amount[:, row].tolist()), expires_ms)
             found.setdefault(f"filters {where}", []).append(refusal)
     for name, refusals in found.items():
         yield name, essential(refusals)

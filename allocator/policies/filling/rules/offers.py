@@ -344,13 +344,13 @@ def _covers(agents: Agents, kinds: Specials, offer: Offer, agent: int, refusal: 
     """Whether a filter covers the offer: it has at least as much of every kind."""
     for r in range(len(offer.plain)):
         kind = agents.plain_kind[r]
-        refused = agents.amount[refusal, kind] if kind >= 0 else 0
+        refused = agents.amount[kind, refusal] if kind >= 0 else 0
         if refused < offer.plain[r]:
             return False
     start = agents.start[agent]
     for i in range(agents.start[agent + 1] - start):
         kind = kinds.kind[agents.special[start + i]]
-        if agents.amount[refusal, kind] < offer.special[i]:
+        if agents.amount[kind, refusal] < offer.special[i]:
             return False
     return True
 
@@ -360,7 +360,7 @@ def is_refused(agents: Agents, kinds: Specials, offer: Offer, client: int, agent
     # More than the largest filter amount on the agent is covered by no filter.
     for r in range(len(offer.plain)):
         kind = agents.plain_kind[r]
-        if kind >= 0 and offer.plain[r] > agents.largest[agent, kind]:
+        if kind >= 0 and offer.plain[r] > agents.largest[kind, agent]:
             return False
     refusal = agents.head[agent]
     while refusal >= 0:

@@ -84,8 +84,8 @@ class Agents(NamedTuple):
     `barred` (A, W): bits of further clients that it may not serve, found by the loops. Separate, as
         copies of the other two would take hundreds of MiB if there are many clients.
     `barring` (A,): agents that may have any of these bits; the others need no look-up.
-    `head` (A,); `next`, `client` (X,); `amount` (X, K), in thousandths; `plain_kind` (R,);
-        `largest` (A, K), in thousandths: the filters, as in `Filters` of the snapshot.
+    `head` (A,); `next`, `client` (X,); `amount` (K, X), in thousandths; `plain_kind` (R,);
+        `largest` (K, A), in thousandths: the filters, as in `Filters` of the snapshot.
     `start` (A + 1,): as in `Specials` of the snapshot.
     `special`, `special_free` (E,): `row` and `free` of `Specials`.
     `special_whole` (E,), in thousandths: what was free of it initially.
