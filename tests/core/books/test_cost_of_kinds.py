@@ -87,9 +87,9 @@ def _cycle(allocator: Allocator, refusing: int = 0) -> None:
 
 def test_filters_take_memory_on_their_agents_alone(allocator):
     filters = allocator.state.filters
-    shape = filters.rows.largest.shape
-    filters.rows = filters.rows._replace(largest=_apart(shape, np.int64))
-    filters._seen = _apart(shape, np.int64)
+    kinds, agents = filters.rows.largest.shape
+    filters.rows = filters.rows._replace(largest=_apart((kinds, agents), np.int64))
+    filters._seen = _apart((agents, kinds), np.int64)
     filters.rows.stale[:] = True
     for refusing, most in ((0, 0), (100, 2 * 100 * PAGE)):  # the two may be adjacent
         _cycle(allocator, refusing)

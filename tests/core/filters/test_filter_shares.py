@@ -17,6 +17,7 @@ def decline(table: FilterTable, client: int, agents: range) -> None:
     table.add(
         np.full(count, client),
         np.array(agents, np.int64),
+        np.zeros(1, np.int64),
         np.ones((count, 1), np.int64),
         np.full(count, 10_000),
         FRAMEWORK,
@@ -63,11 +64,11 @@ def test_filters_without_room_are_counted() -> None:
 
 
 def test_wide_refusals_are_fewer(monkeypatch) -> None:
-    """A row of the table is as wide as the number of kinds, including made-up ones."""
+    """The size of a filter counts with all kinds, including made-up ones."""
     assert FILTER_BYTES_MAX // 128 > 20_000_000
     monkeypatch.setattr(tables, "FILTER_BYTES_MAX", 10 * 128)
     table = new_table()
-    wide = np.ones((30, 8), np.int64)
+    wide = np.arange(8), np.ones((30, 8), np.int64)
     table.reserve(kinds=8)
-    table.add(np.ones(30, np.int64), np.arange(1, 31), wide, np.full(30, 10_000), FRAMEWORK)
+    table.add(np.ones(30, np.int64), np.arange(1, 31), *wide, np.full(30, 10_000), FRAMEWORK)
     assert len(table) == 5

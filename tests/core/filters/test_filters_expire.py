@@ -12,6 +12,7 @@ from allocator.core.filters.table import FilterTable
 
 AGENTS, CLIENTS = 3, 4
 ROUND_MS = PAGES * 64
+CPUS = np.zeros(1, np.int64)
 OWN = np.arange(CLIENTS)  # each client is its framework's only one
 
 steps = st.lists(
@@ -39,7 +40,7 @@ def test_filters_expire_at_their_time(steps) -> None:
         if step[0] == "add":
             _, client, agent, amount, life_ms = step
             expires_ms = np.array([now_ms + life_ms])
-            row = np.array([client]), np.array([agent]), np.array([[amount]])
+            row = np.array([client]), np.array([agent]), CPUS, np.array([[amount]])
             table.add(*row, expires_ms, OWN)
         elif step[0] == "revive":
             table.drop_client(step[1])
@@ -58,7 +59,8 @@ def test_many_filters_that_expire_at_different_moments_are_each_found() -> None:
     table = FilterTable(2 * count)
     table.reserve(agents=count, clients=CLIENTS, kinds=1)
     agent, life_ms = np.arange(count), 10 + 977 * np.arange(count)
-    table.add(np.ones(count, np.int64), agent, np.ones((count, 1), np.int64), life_ms, OWN)
+    amount = np.ones((count, 1), np.int64)
+    table.add(np.ones(count, np.int64), agent, CPUS, amount, life_ms, OWN)
     for now_ms in range(0, int(life_ms[-1]), ROUND_MS // 3):
         table.expire(now_ms)
         assert len(table) == (life_ms >= now_ms).sum()
@@ -85,7 +87,7 @@ def test_clients_that_share_a_bit_keep_their_own_filters(steps) -> None:
             table.reserve(agents=AGENTS, clients=130, kinds=1)
         assert table.rows.maybe.shape[1] == min(words, 3)
         for client, agent, amount, life_ms in steps:
-            row = np.array([client]), np.array([agent]), np.array([[amount]])
+            row = np.array([client]), np.array([agent]), CPUS, np.array([[amount]])
             table.add(*row, np.array([life_ms]), np.arange(130))
         table.check()
         tables.append(table)
