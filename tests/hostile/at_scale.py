@@ -194,6 +194,16 @@ def makes_up_kinds(allocator: Allocator, _: int, kinds: int = 512) -> Iterator[i
         yield -1
 
 
+def reserves_for_many_roles(allocator: Allocator, _: int, kinds: int = 320) -> Iterator[int]:
+    """Tenants reserve resources of one agent for 318 roles. The honest framework refuses all agents."""
+    more = range(2, kinds)
+    reserved = {each: Kind("mem", reserved_role=f"role-{each}", depth=1) for each in more}
+    allocator.step(Define(reserved, {}))
+    allocator.step(UpdateAgent(1, capacity={0: 8000, 1: 8000, **dict.fromkeys(more, 1000)}))
+    for _ in range(4):
+        yield 600_000
+
+
 def needs_a_thousandth(allocator: Allocator, _: int, frameworks: int = 300) -> Iterator[int]:
     """300 frameworks have tasks of a thousandth of a CPU, and the mode grants whole tasks."""
     allocator.step(SetPolicy(PolicySpec("drf", mode="characterised")))
@@ -253,6 +263,7 @@ SCENARIOS: dict[str, Scenario] = {
         has_many_pairs,
         bars_half_in_many_roles,
         makes_up_kinds,
+        reserves_for_many_roles,
         needs_a_thousandth,
         has_many_users,
         is_asked_about,

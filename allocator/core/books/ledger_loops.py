@@ -82,7 +82,7 @@ COLUMNS = {
 }
 
 
-@part()
+@part(forceinline=True)
 def _add_cell(books: Books, row: int, kind: int, held: int, offered: int) -> None:
     """Add to one cell of a row and to the sums; all changes of amounts are made here."""
     agent, client = books.agent[row], books.client[row]
@@ -98,7 +98,8 @@ def _add_cell(books: Books, row: int, kind: int, held: int, offered: int) -> Non
         books.offered[kind, row] = new_offered
         books.client_offered[kind, client] += offered
         books.kinds_offered[row] += int(new_offered != 0) - int(old_offered != 0)
-    books.kinds_used[row] += int(new_held != new_offered) - int(old_held != old_offered)
+    if held != offered:
+        books.kinds_used[row] += int(new_held != new_offered) - int(old_held != old_offered)
     books.touched[agent] = True
 
 

@@ -14,8 +14,10 @@ from allocator.core.numba.array_types import BitWords, Bools, Indices, Ints
 from allocator.core.numba.compiled import loop, part
 from allocator.core.numba.wide_tables import STRETCH, is_wide, untouched, write
 
-FEWEST = 64
+FEWEST = 72
 """Minimum number of rows."""
+
+_FEWEST_KEYS = 64
 
 MARK = 0x9E3779B97F4A7C15
 """The factor of hashes of rows: odd, so that its powers are odd, with an irregular bit pattern."""
@@ -51,10 +53,14 @@ def _enlarged(array: NDArray[_Item], shape: tuple[int, ...]) -> NDArray[_Item]:
 
 
 def _doubled(size: int, wanted: int) -> int:
-    """Double a size until it is large enough."""
+    """Double a size until it is large enough: to 8 more than a power of two.
+
+    With a power of two itself, all amounts of an agent in a table by kind would be in the same few
+    lines of the processor's cache.
+    """
     size = max(size, FEWEST)
     while size < wanted:
-        size *= 2
+        size = 2 * size - 8
     return size
 
 
@@ -273,8 +279,8 @@ class KeyMap:
     """A map from int64 keys (>= 0) to rows, with open addressing."""
 
     def __init__(self) -> None:
-        self._keys = np.full(FEWEST, -1, np.int64)
-        self._rows = np.zeros(FEWEST, np.int64)
+        self._keys = np.full(_FEWEST_KEYS, -1, np.int64)
+        self._rows = np.zeros(_FEWEST_KEYS, np.int64)
         self._count = 0
 
     def __len__(self) -> int:
@@ -316,7 +322,9 @@ class KeyMap:
             return
         used = self._keys >= 0
         old_keys, old_rows = self._keys[used], self._rows[used]
-        size = _doubled(len(self._keys), 4 * count)
+        size = len(self._keys)
+        while size < 4 * count:
+            size *= 2
         self._keys = np.full(size, -1, np.int64)
         self._rows = np.zeros(size, np.int64)
         _claim_many(self._keys, self._rows, old_keys, old_rows)
