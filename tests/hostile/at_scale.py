@@ -195,7 +195,7 @@ def makes_up_kinds(allocator: Allocator, _: int, kinds: int = 512) -> Iterator[i
 
 
 def reserves_for_many_roles(allocator: Allocator, _: int, kinds: int = 320) -> Iterator[int]:
-    """Tenants reserve resources of one agent for 318 roles. The honest framework refuses all agents."""
+    """Reserves for 318 roles on one agent. The honest framework refuses all agents."""
     more = range(2, kinds)
     reserved = {each: Kind("mem", reserved_role=f"role-{each}", depth=1) for each in more}
     allocator.step(Define(reserved, {}))

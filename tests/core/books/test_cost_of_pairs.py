@@ -105,7 +105,7 @@ def test_a_few_refusals_and_exclusions_take_their_pages_alone(allocator):
 def test_larger_relations_take_no_more(allocator):
     _cycle(allocator, refusing=10)
     allocator.step(AddFramework(99, FrameworkInfo("more"), tuple(range(2, ROLES + 2))))
-    allocator.step(_agent(AGENTS + 1))
+    allocator.step(_agent(AGENTS + 9))  # beyond the rows of the tables
     assert allocator.preview() is not None
     assert all(each.nbytes >= 32 * 2**20 for each in _relations(allocator).values())
     assert max(_resident(allocator).values()) <= PAGES_MAX, _resident(allocator)
