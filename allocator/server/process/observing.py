@@ -58,6 +58,9 @@ AGAIN_MAX_S = 15.0
 
 STOP_S = 2.0
 
+NICENESS = 10
+"""Added to that of the deciding process, which comes first if few processors are free."""
+
 LOAD_AGAIN_S = 1.0
 """Pause before a failed loading of loops is retried, for example after a lack of descriptors."""
 
@@ -236,6 +239,7 @@ def observe(loaded: Loaded, link: Link) -> int:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, end)
     call_process("observer")
+    os.nice(NICENESS)
     structlog.contextvars.bind_contextvars(process="observer")
     compilation = Compilation(LOAD_AGAIN_S, "the observer follows no session until they are")
     observer = Observer(loaded, socket.socket(fileno=link.http), link)

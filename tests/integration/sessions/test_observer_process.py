@@ -13,6 +13,7 @@ import grpc
 import pytest
 
 from allocator.server.process.link import new_link
+from allocator.server.process.observing import NICENESS
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import admin_pb2_grpc, settings_pb2, types_pb2
 from tests.rule_changes import listed, rule_change
@@ -104,6 +105,11 @@ def test_an_observer_that_is_starting_ends_with_the_decider(sidecar):
             return True
 
     await_true(is_gone)
+
+
+def test_the_deciding_process_comes_first_where_processors_are_few(sidecar):
+    usual = os.getpriority(os.PRIO_PROCESS, sidecar.process.pid)
+    assert os.getpriority(os.PRIO_PROCESS, sidecar.observer_pid) == min(usual + NICENESS, 19)
 
 
 @pytest.fixture
