@@ -53,14 +53,14 @@ def _enlarged(array: NDArray[_Item], shape: tuple[int, ...]) -> NDArray[_Item]:
 
 
 def _doubled(size: int, wanted: int) -> int:
-    """Double a size until it is large enough: to 8 more than a power of two.
+    """Double a size until it is large enough, always to 56 less than a power of two.
 
-    With a power of two itself, all amounts of an agent in a table by kind would be in the same few
-    lines of the processor's cache.
+    With a power of two, all amounts of an agent in a table by kind would compete for the same lines
+    of the processor's cache. Sets of so many bits still fill whole pages.
     """
     size = max(size, FEWEST)
     while size < wanted:
-        size = 2 * size - 8
+        size = 2 * size + 56
     return size
 
 

@@ -49,8 +49,8 @@ def write(into: NDArray[_Item], table: NDArray[_Item], rows: Ints | None = None)
     step = max(STRETCH // max(into.shape[1], 1), 1)
     for begin in range(0, len(into), step):
         old, new = into[begin : begin + step], table[begin : begin + step]
-        if 2 * np.count_nonzero(new) > new.size:
-            old[...] = new  # faster, and these pages are in use anyway
+        if 16 * np.count_nonzero(new) > 15 * new.size:
+            old[...] = new  # faster, and nearly all of these pages are in use anyway
             continue
         row, column = np.nonzero(old != new)
         old[row, column] = new[row, column]
