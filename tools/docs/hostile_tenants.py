@@ -63,10 +63,9 @@ This test has agents with 20 attributes each. In each cycle all agents are offer
 framework, which returns them. The table shows the core's processor time minus that of the same
 cycles without hostile tenants, the longest time between two offers to the honest framework (in
 processor time of the core), and the growth of the peak memory. The observer needs the same memory
-again. Each cell has the figure with {fewer} agents, and then with {more}; a dash means that it was
-not measured. With more agents, cycles take longer, and more memory is needed for pairs of an agent
-with a client that it excludes, or with a kind. Measured on busy cores, in one process each: with
-{fewer} agents on 27 November 2026, with {more}, and all of `is-planned-for`, on 29 November 2026.
+again. Each cell has the figure with {fewer} agents, and then with {more}. With more agents, cycles
+take longer, and more memory is needed for pairs of an agent with a client that it excludes, or with
+an invented resource name. Measured on 29 November 2026 on a quiet machine, in one process each.
 
 `python -m tests.hostile.at_scale` makes these measurements.
 """
