@@ -314,7 +314,7 @@ def wanting(state: State) -> Bools:
 def _holdings(state: State, agent: int) -> tuple[Holding, ...]:
     books, space = state.ledger.books, state.space
     rows = state.ledger.rows_of_agent(agent)
-    held, offered = (space.by_column(each[:, rows]) for each in (books.held, books.offered))
+    held, offered = (space.by_column(each, rows) for each in (books.held, books.offered))
     return tuple(
         Holding(client, *amounts)
         for client, *amounts in zip(books.client[rows].tolist(), held, offered, strict=True)

@@ -64,7 +64,7 @@ class Shape(NamedTuple):
 def shapes_of(state: State) -> list[Shape]:
     """Return the commonest shapes of agents; on the thread that owns the books."""
     handles = np.flatnonzero(state.agents.bound)
-    capacity = state.space.by_column(state.agents.capacity[:, handles])
+    capacity = state.space.by_column(state.agents.capacity, handles)
     counted = state.space.counted
     scale = 10 ** np.maximum(_digits(capacity) - DIGITS, 0)
     rounded = np.where(counted, capacity // scale * scale, 0)

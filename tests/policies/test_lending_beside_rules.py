@@ -13,6 +13,7 @@ import pytest
 from allocator.core.books.state import State
 from allocator.core.cycle import backfilling, collecting, within_counts
 from allocator.core.cycle import cycle as cycles
+from allocator.core.cycle.derived import joined
 from allocator.core.snapshot import Grants, Snapshot
 from tests.policies.test_gangs_beside_rules import ALWAYS, Life, idle, kept
 from tests.tiers import long
@@ -134,7 +135,6 @@ def lent_to_all(patch: pytest.MonkeyPatch) -> None:
 
 def guests_first(patch: pytest.MonkeyPatch) -> None:
     """As if guests came before all others."""
-    joined = backfilling.joined
     patch.setattr(backfilling, "joined", lambda snapshot, parts: joined(snapshot, parts[::-1]))
 
 

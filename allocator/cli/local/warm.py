@@ -14,6 +14,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from allocator.cli.tree import Exit, choose, fail
+from allocator.server.process.link import give_way
 from allocator.server.system import loop_cache
 
 _PR_SET_PDEATHSIG = 1
@@ -38,7 +39,7 @@ def warm(
         return
     note = loop_cache.prepare()
     if aside:
-        os.nice(5)
+        give_way(5)
     if part:
         _compile_part(part, aside=aside)
         return

@@ -48,7 +48,7 @@ def _held(state: State) -> dict[str, list[int]]:
     if space.shared_kind.any():
         held = state.held_by_column()[rows]
     else:
-        held = space.by_column(books.client_held[:, rows])
+        held = space.by_column(books.client_held, rows)
     column = {name: index for index, name in enumerate(space.names)}
     by_role = np.zeros((len(roles.parent), held.shape[1]), np.int64)
     np.add.at(by_role, clients.role[rows], held)

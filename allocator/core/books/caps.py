@@ -190,7 +190,7 @@ def _held_by_client(state: State) -> Ints:
     space = state.space
     reserved = np.array([kind is not None and kind.depth > 0 for kind in space.kinds], np.bool_)
     counts = space.bounded_kind | (space.scalar_kind & ~space.shared_kind & reserved)
-    return space.by_column(state.ledger.books.client_held, counts)
+    return space.by_column(state.ledger.books.client_held, kinds=counts)
 
 
 def _held(caps: CapTable, held: Ints) -> Ints:

@@ -170,14 +170,14 @@ class Ledger:
         keys: Ints = loops.keys_of_agents(self.books, agents)
         return keys
 
-    def held(self, keys: Ints) -> Ints:
-        """Return amounts held (K, N), by keys ``agent * 2**32 + client``; all must exist."""
-        return self.books.held[:, self._rows.get(keys)]
+    def at(self, keys: Ints) -> Ints:
+        """Return rows of holdings (N,), by keys ``agent * 2**32 + client``; all must exist."""
+        return self._rows.get(keys)
 
     def opened_ms(self, keys: Ints) -> Ints:
         """Return since when each client has held something on the agent, (N,).
 
-        `keys` are as in `held`. The largest integer stands for a pair that holds nothing.
+        `keys` are as in `at`. The largest integer stands for a pair that holds nothing.
         """
         rows = self._rows.get(keys)
         opened_ms = np.full(len(keys), np.iinfo(np.int64).max)

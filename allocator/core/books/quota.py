@@ -126,7 +126,7 @@ def consumed(state: State, tree: QuotaTree) -> Ints:
     total = state.total_by_kind()
     np.add.at(result, (tree.of_kind[reserved], space.column_of_kind[reserved]), total[reserved])
     # Of clients' holdings, only what is unreserved and not revocable counts.
-    held = space.by_column(state.ledger.books.client_held, space.bounded_kind)
+    held = space.by_column(state.ledger.books.client_held, kinds=space.bounded_kind)
     row = tree.of_role[clients.role]
     inside = np.flatnonzero(row >= 0)
     np.add.at(result, row[inside], held[inside])
@@ -199,7 +199,7 @@ def available(state: State) -> Ints:
     drained = np.flatnonzero(state.agents.drained)
     kept_back = np.maximum(capacity[:, drained] - held[:, drained], 0).sum(axis=1)
     left = state.total_by_kind() - held.sum(axis=1) - kept_back
-    return state.space.by_column(left[:, None], state.space.bounded_kind)[0]
+    return state.space.by_column(left[:, None], kinds=state.space.bounded_kind)[0]
 
 
 def _cap(state: State) -> Ints:

@@ -11,11 +11,13 @@ from allocator.core.snapshot import Bools, Ints
 
 
 @loop
-def _add_by_column(amounts: Ints, kinds: Ints, column_of_kind: Ints, columns: Ints) -> None:
+def _add_by_column(
+    amounts: Ints, rows: Ints, kinds: Ints, column_of_kind: Ints, columns: Ints
+) -> None:
     for kind in kinds:
         column = column_of_kind[kind]
-        for row in range(amounts.shape[1]):
-            columns[row, column] += amounts[kind, row]
+        for place in range(len(rows)):
+            columns[place, column] += amounts[kind, rows[place]]
 
 
 NOWHERE = "(unknown resource)"
@@ -168,14 +170,22 @@ class ResourceSpace:
                 plain[self._column[kind.name]] = handle
         return plain
 
-    def by_column(self, amounts: Ints, some: Bools | None = None) -> Ints:
-        """Sum amounts (K, n) of all kinds by name: (n, R). `some` (K,): only of these kinds."""
-        if some is None and self._is_plain and len(amounts) == len(self.names) == len(self.kinds):
+    def by_column(
+        self, amounts: Ints, rows: Ints | None = None, *, kinds: Bools | None = None
+    ) -> Ints:
+        """Sum amounts (K, n) by name: (n, R).
+
+        `rows` (m,): only of these, (m, R). `kinds` (K,): only amounts of these kinds.
+        """
+        is_plain = self._is_plain and len(amounts) == len(self.names) == len(self.kinds)
+        if is_plain and rows is None and kinds is None:
             return amounts.T.copy()
-        columns = np.zeros((amounts.shape[1], len(self.names)), np.int64)
+        rows = np.arange(amounts.shape[1]) if rows is None else rows
+        columns = np.zeros((len(rows), len(self.names)), np.int64)
         # The books may have more kinds than are bound.
         most = min(len(amounts), len(self.kinds))
-        kinds = np.arange(most) if some is None else np.flatnonzero(some[:most])
+        some = np.arange(most) if kinds is None else np.flatnonzero(kinds[:most])
         of_kind = loop_view(self.column_of_kind)
-        _add_by_column(loop_view(amounts), loop_view(kinds), of_kind, columns)
+        selected = loop_view(rows), loop_view(some)
+        _add_by_column(loop_view(amounts), *selected, of_kind, columns)
         return columns

@@ -130,7 +130,7 @@ class State:
         self.reserve()
 
     def reserve(self, *, agents: int = 0, clients: int = 0) -> None:
-        """Give all tables the same number of rows for agents and clients, and columns for kinds."""
+        """Give all tables room for the same numbers of agents and clients, and for all kinds."""
         kinds, columns = len(self.space), len(self.space.names)
         rows_a, rows_c = len(self.agents.bound), len(self.clients.framework)
         # Called often; usually there is enough room.
@@ -188,7 +188,7 @@ class State:
         if not space.shared_kind.any():
             return space.by_column(books.client_held)
         # A client holds each shared volume once, however many of its tasks use it.
-        held = space.by_column(books.client_held, ~space.shared_kind)
+        held = space.by_column(books.client_held, kinds=~space.shared_kind)
         for kind in np.flatnonzero(space.shared_kind).tolist():
             rows = np.flatnonzero(books.held[kind])
             once = np.minimum(books.held[kind, rows], self.agents.capacity[kind, books.agent[rows]])

@@ -17,4 +17,5 @@ from allocator.core.checkpoint.detaching import Detached as Detached
 from allocator.core.checkpoint.detaching import nbytes_of as nbytes_of
 from allocator.core.checkpoint.flattening import to_columns as to_columns
 from allocator.core.checkpoint.restoring import restore as restore
+from allocator.core.numba.wide_tables import fill as fill
 from allocator.core.numba.wide_tables import untouched as untouched

@@ -8,10 +8,9 @@ import numpy as np
 from allocator.core.checkpoint.classes import assemble, names_of, never_changes
 from allocator.core.checkpoint.columns import Array, Column
 from allocator.core.checkpoint.flattening import to_columns
-from allocator.core.numba.wide_tables import untouched
+from allocator.core.numba.wide_tables import fill, untouched
 
-_STRETCH = 1 << 18
-"""Zeros are skipped in pieces of this many bytes."""
+_LARGE_BYTES = 1 << 19
 
 
 class Detached:
@@ -69,17 +68,9 @@ def _nbytes_of_all(values: Iterable[Any]) -> int:
 
 
 def _copy_of(array: Array) -> Array:
-    """Copy an array without writing long runs of zeros.
-
-    Most bits of relations between clients and agents are 0, and unwritten pages take no memory.
-    """
-    if array.nbytes < 2 * _STRETCH or not array.flags.c_contiguous:
+    """Copy an array without writing pages of zeros, so that they take no memory."""
+    if array.nbytes < _LARGE_BYTES or not array.flags.c_contiguous:
         return array.copy()
-    # Always copy the last piece, whose length may not be a multiple of eight.
     copied = untouched(array.shape, array.dtype)
-    source, target = (each.reshape(-1).view(np.uint8) for each in (array, copied))
-    for begin in range(0, len(source), _STRETCH):
-        stretch = source[begin : begin + _STRETCH]
-        if len(stretch) < _STRETCH or stretch.view(np.uint64).any():
-            target[begin : begin + _STRETCH] = stretch
+    fill(copied, array)
     return copied

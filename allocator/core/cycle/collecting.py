@@ -180,7 +180,7 @@ def _kept_share(state: State, snapshot: Snapshot, client: int, its: Collecting) 
     """Return the dominant share of what a gang keeps when its collection is complete."""
     wanted = total_of(snapshot, client)
     if not snapshot.characterised[client]:
-        agents = state.space.by_column(state.agents.capacity[:, list(its.agent)])
+        agents = state.space.by_column(state.agents.capacity, np.array(its.agent, np.int64))
         wanted = np.maximum(wanted, agents.sum(axis=0))
     return float((wanted / np.maximum(snapshot.total, 1)).max())
 

@@ -81,7 +81,7 @@ def look(state: State, clients: Ints) -> Outlook:
         np.where(known, np.maximum(began_ms + table[row, bucket], state.now_ms), NEVER)
         for table in (middle, late)
     )
-    amount = state.space.by_column(books.held[:, rows])
+    amount = state.space.by_column(books.held, rows)
     return Outlook(Holders(agent, client, amount, *ends), topic, within_ms)
 
 

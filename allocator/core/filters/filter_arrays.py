@@ -7,6 +7,7 @@ import numpy as np
 from allocator.core.numba.array_structures import push, unlink
 from allocator.core.numba.columns import Column
 from allocator.core.numba.compiled import loop, loop_view, part
+from allocator.core.numba.wide_tables import columns_of
 from allocator.core.snapshot import BitWords, Bools, Filters, Indices, Ints
 
 
@@ -26,7 +27,10 @@ def excerpt(filters: Filters, agents: Ints, most: int) -> Filters | None:
     some = agents[filters.head[agents] >= 0]
     head[some] = np.flatnonzero(np.append(True, is_last[:-1])[: len(rows)])
     return filters._replace(
-        head=head, next=following, client=filters.client[rows], amount=filters.amount[:, rows]
+        head=head,
+        next=following,
+        client=filters.client[rows],
+        amount=columns_of(filters.amount, rows),
     )
 
 

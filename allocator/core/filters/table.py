@@ -22,7 +22,7 @@ from allocator.core.filters.rest_kind_filters import RestKindFilters
 from allocator.core.numba.array_structures import pack
 from allocator.core.numba.columns import grown, new_arrays
 from allocator.core.numba.compiled import loop_view
-from allocator.core.numba.wide_tables import rows_of, untouched
+from allocator.core.numba.wide_tables import columns_of, rows_of, untouched
 from allocator.core.snapshot import Bools, Filters, Ints
 
 _ROW_BYTES = 64
@@ -163,7 +163,7 @@ class FilterTable:
             client=rows.client,
             amount=rows.amount,
             plain_kind=offerable.plain_kind,
-            largest=rows.largest if every else rows.largest[:, agents],
+            largest=rows.largest if every else columns_of(rows.largest, agents),
             covered=rows.covered if every else rows_of(rows.covered, agents),
         )
 

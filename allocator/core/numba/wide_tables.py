@@ -21,6 +21,9 @@ _WIDE_BYTES = 1 << 10
 STRETCH = 1 << 16
 """Number of cells that are compared at a time."""
 
+_PAGE, _PIECE = 1 << 12, 1 << 18
+"""Sizes in bytes: of a page of memory, and of what is checked for zeros at a time."""
+
 
 def untouched(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:  # noqa: ANN401
     """Make an array of zeros; in a large wide table, only written pages take memory."""
@@ -56,6 +59,24 @@ def write(into: NDArray[_Item], table: NDArray[_Item], rows: Ints | None = None)
         old[row, column] = new[row, column]
 
 
+def fill(into: NDArray[Any], content: NDArray[Any]) -> None:
+    """Make zeros equal to an array of the same size; pages of zeros are not written.
+
+    Both must be contiguous.
+    """
+    source, target = (each.reshape(-1).view(np.uint8) for each in (content, into))
+    whole = len(source) // _PAGE * _PAGE
+    for begin in range(0, whole, _PIECE):
+        piece = slice(begin, min(begin + _PIECE, whole))
+        pages = source[piece].view(np.uint64).reshape(-1, _PAGE // 8)
+        some = pages.any(axis=1)
+        if some.all():
+            target[piece] = source[piece]
+        elif some.any():
+            target[piece].view(np.uint64).reshape(pages.shape)[some] = pages[some]
+    target[whole:] = source[whole:]
+
+
 def copied(table: NDArray[_Item]) -> NDArray[_Item]:
     """Copy a table (n, K) that is mostly zero."""
     copy = untouched(table.shape, table.dtype)
@@ -68,6 +89,22 @@ def rows_of(table: BitWords, rows: Ints) -> BitWords:
     found = untouched((len(rows), table.shape[1]), np.uint64)
     _gather(loop_view(table), loop_view(rows), found)
     return found
+
+
+def columns_of(table: Ints, columns: Ints) -> Ints:
+    """Copy some columns (n,) of a table that is mostly zero."""
+    found = untouched((len(table), len(columns)), np.int64)
+    _gather_columns(loop_view(table), loop_view(columns), found)
+    return found
+
+
+@loop
+def _gather_columns(table: Ints, columns: Ints, found: Ints) -> None:
+    for row in range(len(table)):
+        for place in range(len(columns)):
+            value = table[row, columns[place]]
+            if value != 0:
+                found[row, place] = value
 
 
 @loop

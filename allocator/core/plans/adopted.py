@@ -164,6 +164,6 @@ def held_by_group(state: State, plan: Plan, handle: Ints) -> tuple[Ints, Ints]:
     rows = np.flatnonzero(wanted[of_row])
     rows = rows[books.kinds_held[rows] > 0]  # skip unused rows
     where = of_row[rows], books.client[rows]
-    np.add.at(held, where, state.space.by_column(books.held[:, rows]))
+    np.add.at(held, where, state.space.by_column(books.held, rows))
     np.add.at(agents_held, where, 1)
     return held, agents_held

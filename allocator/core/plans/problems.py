@@ -174,7 +174,7 @@ def problem_of(
         leave=fixed(asked_to_leave(state)),
         refused=fixed(asked_to_leave(state, refused=True)),
         holder=fixed(holder.copy()),
-        holding=fixed(state.space.by_column(state.ledger.held(holder))),
+        holding=fixed(state.space.by_column(state.ledger.books.held, state.ledger.at(holder))),
         on_offer=fixed(holder[~state.ledger.uses_something(holder & (2**32 - 1), holder >> 32)]),
         demand=fixed(demand.copy()),
         held=fixed(state.held_by_column().copy()),

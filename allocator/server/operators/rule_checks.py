@@ -90,7 +90,7 @@ class Cluster:
         )
         request = state.frameworks.request
         self.agents = [each for agent in agents.tolist() if (each := state.agents.info[agent])]
-        self.capacity = state.space.by_column(state.agents.capacity[:, agents])
+        self.capacity = state.space.by_column(state.agents.capacity, agents)
         self.resources = tuple(state.space.names)
         self.clients = [
             Client(paths[role], framework, each, framework in request, sized)

@@ -39,7 +39,7 @@ from allocator.server.operators.trials import Trials
 from allocator.server.plugins.guarded_policy import GuardedRegistry
 from allocator.server.plugins.loading import load_entry_points
 from allocator.server.process.lifetime import LOOK_S, begin
-from allocator.server.process.link import Link, call_process, end_with_parent
+from allocator.server.process.link import Link, call_process, end_with_parent, give_way
 from allocator.server.process.names_watch import NamesWatch
 from allocator.server.process.readers import ReadersListener
 from allocator.server.system.compilation import Compilation
@@ -239,7 +239,7 @@ def observe(loaded: Loaded, link: Link) -> int:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, end)
     call_process("observer")
-    os.nice(NICENESS)
+    give_way(NICENESS)
     structlog.contextvars.bind_contextvars(process="observer")
     compilation = Compilation(LOAD_AGAIN_S, "the observer follows no session until they are")
     observer = Observer(loaded, socket.socket(fileno=link.http), link)

@@ -35,12 +35,12 @@ def take(allocator: Allocator, handles: Ints | None = None) -> AgentRows:
     state = allocator.state
     agents, space, ledger = state.agents, state.space, state.ledger
     rows = np.flatnonzero(agents.bound) if handles is None else handles
-    offered = space.by_column(ledger.offered_by_agent()[:, rows])
+    offered = space.by_column(ledger.offered_by_agent(), rows)
     return AgentRows(
         name=tuple([agent_name(agents.info[row], row) for row in rows.tolist()]),
         on=agents.ready[rows],
-        capacity=space.by_column(agents.capacity[:, rows]),
-        used=space.by_column(ledger.books.agent_held[:, rows]) - offered,
+        capacity=space.by_column(agents.capacity, rows),
+        used=space.by_column(ledger.books.agent_held, rows) - offered,
         offered=offered,
         resources=tuple(space.names),
         counted=space.counted.copy(),

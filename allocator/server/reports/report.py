@@ -126,8 +126,8 @@ class ClientRows:
         info, source = state.frameworks.info, clients.demand_source
         self.framework, self.role = clients.framework[rows], clients.role[rows]
         self.info = [info[handle] for handle in self.framework.tolist()]
-        self.held = state.space.by_column(books.client_held[:, rows])
-        self.offered = state.space.by_column(books.client_offered[:, rows])
+        self.held = state.space.by_column(books.client_held, rows)
+        self.offered = state.space.by_column(books.client_offered, rows)
         self.demand = clients.demand[rows]
         self.demand_source = [source[row] for row in rows.tolist()]
         self.active = state.frameworks.active[self.framework]

@@ -6,11 +6,12 @@ thousandths.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, fields
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from allocator.core import Kind, SetAside, Settings, State
+from allocator.core import Ints, Kind, SetAside, Settings, State
 from allocator.plain import json_text
 from allocator.rule_kinds import DRAIN, LIMIT, RULES
 from allocator.server.following.books import FollowedBooks
@@ -99,6 +100,23 @@ def _sparse(amounts: list[int]) -> dict[int, int]:
     return {index: amount for index, amount in enumerate(amounts) if amount}
 
 
+class _Amounts:
+    """A copy of the amounts of rows (n,) of a table (K, N), as a mapping by kind for each row."""
+
+    def __init__(self, table: Ints, rows: Ints) -> None:
+        found = [np.flatnonzero(amounts[rows]) for amounts in table]
+        place = np.concatenate([*found, np.empty(0, np.int64)])
+        kind = np.repeat(np.arange(len(table)), [len(each) for each in found])
+        order = np.argsort(place, kind="stable")
+        self._count = np.bincount(place, minlength=len(rows))
+        self._kind = kind[order]
+        self._amount = table[self._kind, rows[place[order]]]
+
+    def __iter__(self) -> Iterator[dict[int, int]]:
+        cells = zip(self._kind.tolist(), self._amount.tolist(), strict=True)
+        return (dict(islice(cells, count)) for count in self._count.tolist())
+
+
 def _roles(rows: report.Report) -> Iterator[dict[str, Any]]:
     for role in np.flatnonzero(rows.roles.bound).tolist()[1:]:
         weight = float(rows.roles.weight[role])
@@ -149,10 +167,10 @@ def _agents(state: State) -> Iterator[dict[str, Any]]:
     info = [table.info[handle] for handle in handles.tolist()]
     flags = table.active, table.whitelisted, table.drained
     copied = [handles, *(each[handles] for each in flags)]
-    copied += [each[:, handles].T for each in (table.capacity, state.ledger.books.agent_held)]
+    amounts = [_Amounts(each, handles) for each in (table.capacity, state.ledger.books.agent_held)]
 
     def rows() -> Iterator[dict[str, Any]]:
-        rows = zip(info, *(each.tolist() for each in copied), strict=True)
+        rows = zip(info, *(each.tolist() for each in copied), *amounts, strict=True)
         for its, handle, active, whitelisted, drained, capacity, held in rows:
             yield {
                 "agent": handle,
@@ -160,8 +178,8 @@ def _agents(state: State) -> Iterator[dict[str, Any]]:
                 "active": active,
                 "whitelisted": whitelisted,
                 "drained": drained,
-                "capacity": _sparse(capacity),
-                "held": _sparse(held),
+                "capacity": capacity,
+                "held": held,
             }
 
     return rows()
@@ -173,18 +191,18 @@ def _holdings(state: State) -> Iterator[dict[str, Any]]:
     client = books.client[holdings]
     copied = [clients.framework[client], clients.role[client], books.agent[holdings]]
     copied += [books.since_ms[holdings]]
-    copied += [books.held[:, holdings].T, books.offered[:, holdings].T]
+    amounts = [_Amounts(each, holdings) for each in (books.held, books.offered)]
 
     def rows() -> Iterator[dict[str, Any]]:
-        columns = zip(*(each.tolist() for each in copied), strict=True)
+        columns = zip(*(each.tolist() for each in copied), *amounts, strict=True)
         for framework, role, agent, since_ms, held, offered in columns:
             yield {
                 "framework": framework,
                 "role": role,
                 "agent": agent,
-                "held": _sparse(held),
-                "offered": _sparse(offered),
-                "offered_since_ms": since_ms if any(offered) else None,
+                "held": held,
+                "offered": offered,
+                "offered_since_ms": since_ms if offered else None,
             }
 
     return rows()

@@ -21,6 +21,7 @@ from allocator.core.checkpoint import (
     CheckpointError,
     Column,
     Detached,
+    fill,
     restore,
     to_columns,
     untouched,
@@ -226,9 +227,7 @@ def _read_array(message: journal_pb2.JournalArray, plain: _Plain, end: Mark) -> 
     for begin in range(0, len(into), _STRETCH):
         stretch = into[begin : begin + _STRETCH]
         plain.fill(read[: len(stretch)].data)
-        # Most bytes are zeros, which need not be written.
-        if read[: len(stretch)].any():
-            stretch[:] = read[: len(stretch)]
+        fill(stretch, read[: len(stretch)])
     return array.astype(dtype.newbyteorder("="), copy=False)
 
 

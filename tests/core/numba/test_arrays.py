@@ -21,7 +21,7 @@ from allocator.core.numba.array_structures import (
     some,
 )
 from allocator.core.numba.columns import Column, Table, column, grown, listed, new_arrays
-from allocator.core.numba.wide_tables import copied, rows_of, write
+from allocator.core.numba.wide_tables import columns_of, copied, fill, rows_of, write
 from allocator.core.snapshot import Bools, Ints
 
 KEYS = st.integers(0, 40)
@@ -195,6 +195,25 @@ def test_tables_are_written_and_copied_cell_by_cell(one, other, some, stretch: i
     assert (whole == other).all()
     assert (part == np.where(chosen[:, None], other, one)).all()
     assert (rows_of(one, rows) == one[rows]).all()
+
+
+@given(hnp.arrays(np.int64, (3, 5), elements=st.integers(-1, 1)), st.sets(st.integers(0, 4)))
+def test_columns_of_a_table_are_copied(table, some):
+    columns = np.array(sorted(some), np.int64)
+    found = columns_of(table, columns)
+    assert (found == table[:, columns]).all()
+    assert found.flags.c_contiguous
+
+
+@given(
+    hnp.arrays(np.uint8, st.integers(0, 70), elements=st.sampled_from([0, 0, 0, 7])),
+    st.sampled_from([8, 16, 1 << 10]),
+)
+def test_zeros_are_filled_page_by_page(content, piece):
+    zeros = np.zeros_like(content)
+    with patch.object(wide_tables, "_PAGE", 8), patch.object(wide_tables, "_PIECE", piece):
+        fill(zeros, content)
+    assert (zeros == content).all()
 
 
 class _Counted(np.ndarray):

@@ -3,7 +3,10 @@
 import errno
 import fcntl
 import os
+import platform
 import signal
+import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -110,6 +113,37 @@ def test_an_observer_that_is_starting_ends_with_the_decider(sidecar):
 def test_the_deciding_process_comes_first_where_processors_are_few(sidecar):
     usual = os.getpriority(os.PRIO_PROCESS, sidecar.process.pid)
     assert os.getpriority(os.PRIO_PROCESS, sidecar.observer_pid) == min(usual + NICENESS, 19)
+
+
+FORBIDDEN = """
+import ctypes, os, struct, sys
+from allocator.server.process.link import give_way
+
+LOAD, JUMP_IF_EQUAL, RETURN, NO_NEW_PRIVILEGES, SECCOMP, FILTER = 0x20, 0x15, 0x06, 38, 22, 2
+instructions = [(LOAD, 0, 0, 0), (JUMP_IF_EQUAL, 0, 1, int(sys.argv[1]))]
+instructions += [(RETURN, 0, 0, 0x50001), (RETURN, 0, 0, 0x7FFF0000)]  # EPERM, or allowed
+packed = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *row) for row in instructions))
+program = struct.pack("HP", len(instructions), ctypes.addressof(packed))
+library = ctypes.CDLL(None, use_errno=True)
+assert not library.prctl(NO_NEW_PRIVILEGES, 1, 0, 0, 0)
+assert not library.prctl(SECCOMP, FILTER, program, 0, 0), os.strerror(ctypes.get_errno())
+try:
+    os.nice(1)
+except PermissionError:
+    give_way(10)
+    print("went on")
+"""
+SETPRIORITY = {"x86_64": 141, "aarch64": 140}
+
+
+def test_a_sandbox_may_forbid_a_lower_priority():
+    """As the system call filter ``~@resources`` of systemd does."""
+    number = SETPRIORITY.get(platform.machine())
+    if number is None:
+        pytest.skip("the number of the system call is not known")
+    command = [sys.executable, "-c", FORBIDDEN, str(number)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout == "went on\n", done.stderr
 
 
 @pytest.fixture

@@ -134,8 +134,8 @@ class AgentsCopy:
         self.unavailable_for_ms = agents.unavailable_for_ms[chosen]
         self.of_agent = np.repeat(np.arange(len(there)), [len(each) for each in of_each])
         self.framework, self.role = state.clients.framework[client], state.clients.role[client]
-        self.held = state.space.by_column(ledger.books.held[:, holdings])
-        self.offered = state.space.by_column(ledger.books.offered[:, holdings])
+        self.held = state.space.by_column(ledger.books.held, holdings)
+        self.offered = state.space.by_column(ledger.books.offered, holdings)
         self.frameworks = {
             each: state.frameworks.info[each] for each in set(self.framework.tolist())
         }
