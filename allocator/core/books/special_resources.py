@@ -50,7 +50,7 @@ def special_kinds(state: State) -> Specials:
 
 
 def with_free(kinds: Specials, free: Ints) -> Specials:
-    """Return special kinds with what is free of them, (K, A)."""
+    """Return special kinds with what is free of them; `free` (K, A): by kind and agent."""
     start, row, amount = _list(loop_view(free), loop_view(kinds.kind))
     return kinds._replace(start=start, row=row, free=amount)
 
