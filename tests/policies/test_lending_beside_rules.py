@@ -46,7 +46,7 @@ def drawn(state: State, snapshot: Snapshot, _: object) -> Snapshot:
     return replace(snapshot, gangs=its._replace(guests=guests))
 
 
-def strangers(lent: Lent) -> list[tuple[int, int]]:
+def not_guests(lent: Lent) -> list[tuple[int, int]]:
     """Clients that were lent an agent although they are no guests of the gang there."""
     its = lent.snapshot.gangs
     assert its is not None
@@ -104,7 +104,7 @@ def faults(seed: int, monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], Count
             for lent in made:
                 meetings(lent, met)
                 if lent.snapshot.gangs is not None and lent.snapshot.gangs.guests is not None:
-                    wrong |= {"strangers": strangers(lent), "displaced": displaced(lent)}
+                    wrong |= {"not_guests": not_guests(lent), "displaced": displaced(lent)}
             made.clear()
             judges = (*ALWAYS, idle, kept) if whole else ALWAYS
             wrong |= {judge.__name__: judge(life, seen) for judge in judges}
@@ -118,10 +118,10 @@ def test_what_is_lent_keeps_to_rules_that_change(seed, monkeypatch):
     assert not faults(seed, monkeypatch)[0]
 
 
-@pytest.mark.parametrize("first", long(*range(0, 600, 60)))
+@pytest.mark.parametrize("first", long(*range(0, 600, 200)))
 def test_what_is_lent_keeps_to_rules_that_change_in_many_worlds(first, monkeypatch):
     met = Counter[str]()
-    for seed in range(first, first + 60):
+    for seed in range(first, first + 200):
         found, counts = faults(seed, monkeypatch)
         assert not found
         met += counts
@@ -139,7 +139,7 @@ def guests_first(patch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("broken", "seed", "name"), [(lent_to_all, 17, "strangers"), (guests_first, 17, "displaced")]
+    ("broken", "seed", "name"), [(lent_to_all, 17, "not_guests"), (guests_first, 17, "displaced")]
 )
 def test_a_core_that_lends_wrongly_is_found_out(broken, seed, name, monkeypatch):
     with monkeypatch.context() as patch:

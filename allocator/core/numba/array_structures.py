@@ -56,7 +56,7 @@ def _doubled(size: int, wanted: int) -> int:
     """Double a size until it is large enough, always to 56 less than a power of two.
 
     With a power of two, all amounts of an agent in a table by kind would compete for the same lines
-    of the processor's cache. Sets of so many bits still fill whole pages.
+    of the processor's cache. A bit set of that size still fills whole pages.
     """
     size = max(size, FEWEST)
     while size < wanted:
