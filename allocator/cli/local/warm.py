@@ -14,8 +14,8 @@ from typing import Annotated, NoReturn
 import typer
 
 from allocator.cli.tree import Exit, choose, fail
-from allocator.server.process.link import give_way
 from allocator.server.system import loop_cache
+from allocator.server.system.priority import give_way
 
 _PR_SET_PDEATHSIG = 1
 

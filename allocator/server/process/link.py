@@ -114,12 +114,6 @@ def call_process(name: str) -> None:
     ctypes.CDLL(None).prctl(_PR_SET_NAME, name.encode(), 0, 0, 0)
 
 
-def give_way(niceness: int) -> None:
-    """Lower the scheduling priority of this thread, and of those that it starts."""
-    with suppress(OSError):  # a sandbox may forbid it
-        os.nice(niceness)
-
-
 def end_with_parent(parent: int) -> None:
     """Let the kernel kill this process when the thread that started it ends.
 

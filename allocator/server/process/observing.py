@@ -39,10 +39,11 @@ from allocator.server.operators.trials import Trials
 from allocator.server.plugins.guarded_policy import GuardedRegistry
 from allocator.server.plugins.loading import load_entry_points
 from allocator.server.process.lifetime import LOOK_S, begin
-from allocator.server.process.link import Link, call_process, end_with_parent, give_way
+from allocator.server.process.link import Link, call_process, end_with_parent
 from allocator.server.process.names_watch import NamesWatch
 from allocator.server.process.readers import ReadersListener
 from allocator.server.system.compilation import Compilation
+from allocator.server.system.priority import give_way
 from allocator.server.views.views import Views
 from allocator.server.web.page import page_routes
 from allocator.v1 import admin_pb2_grpc, records_pb2, records_pb2_grpc

@@ -117,7 +117,7 @@ def test_the_deciding_process_comes_first_where_processors_are_few(sidecar):
 
 FORBIDDEN = """
 import ctypes, os, struct, sys
-from allocator.server.process.link import give_way
+from allocator.server.system.priority import give_way
 
 LOAD, JUMP_IF_EQUAL, RETURN, NO_NEW_PRIVILEGES, SECCOMP, FILTER = 0x20, 0x15, 0x06, 38, 22, 2
 instructions = [(LOAD, 0, 0, 0), (JUMP_IF_EQUAL, 0, 1, int(sys.argv[1]))]
