@@ -237,7 +237,7 @@ GAUGES = {
     "one agent freed": Gauge(one_agent, (10_000, 1000), (5000, 100), (1.05, 1.6)),
     "single events": Gauge(events, (10_000, 1000), (10_000, 1000), (1.05, 1.05)),
     "launches": Gauge(launches, (10_000, 1000), (1000, 100), (1.05, 1.05)),
-    "agents arrive": Gauge(arrivals, (2000, 1000), (200, 100), (1.9, 1.9)),
+    "agents arrive": Gauge(arrivals, (2000, 1000), (200, 100), (1.9, 2.0)),
     "an agent returns, named hosts": Gauge(agent_returns, (5000, 500), (100, 50), (1.05, 1.1)),
     "made-up kinds": Gauge(made_up_kinds, (2000, 256), (20, 64), (2.1, 2.1)),
 }
