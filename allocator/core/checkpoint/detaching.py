@@ -8,7 +8,7 @@ import numpy as np
 from allocator.core.checkpoint.classes import assemble, names_of, never_changes
 from allocator.core.checkpoint.columns import Array, Column
 from allocator.core.checkpoint.flattening import to_columns
-from allocator.core.numba.wide_tables import fill, untouched
+from allocator.core.numba.wide_tables import copied
 
 _LARGE_BYTES = 1 << 19
 
@@ -71,6 +71,4 @@ def _copy_of(array: Array) -> Array:
     """Copy an array without writing pages of zeros, so that they take no memory."""
     if array.nbytes < _LARGE_BYTES or not array.flags.c_contiguous:
         return array.copy()
-    copied = untouched(array.shape, array.dtype)
-    fill(copied, array)
-    return copied
+    return copied(array)

@@ -78,9 +78,9 @@ def fill(into: NDArray[Any], content: NDArray[Any]) -> None:
 
 
 def copied(table: NDArray[_Item]) -> NDArray[_Item]:
-    """Copy a table (n, K) that is mostly zero."""
+    """Copy a contiguous array that is mostly zero."""
     copy = untouched(table.shape, table.dtype)
-    write(copy, table)
+    fill(copy, table)
     return copy
 
 
