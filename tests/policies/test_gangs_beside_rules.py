@@ -251,6 +251,20 @@ def faults(seed: int, monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], Count
     return found, life.met
 
 
+def met_in_worlds(
+    faults: Callable[[int, pytest.MonkeyPatch], tuple[list[str], Counter[str]]],
+    seeds: range,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Counter[str]:
+    """Play worlds, which must have no faults; returns how often what is counted occurred."""
+    met = Counter[str]()
+    for seed in seeds:
+        found, counts = faults(seed, monkeypatch)
+        assert not found
+        met += counts
+    return met
+
+
 MET = (
     *("granted", "collects", "cap", "cap on counts", "soft budget", "claim", "drain", "plan"),
     "pause",
@@ -264,11 +278,7 @@ def test_gangs_keep_to_rules_that_change(seed, monkeypatch):
 
 @pytest.mark.parametrize("first", long(*range(0, 1200, 60)))
 def test_gangs_keep_to_rules_that_change_in_many_worlds(first, monkeypatch):
-    met = Counter[str]()
-    for seed in range(first, first + 60):
-        found, counts = faults(seed, monkeypatch)
-        assert not found
-        met += counts
+    met = met_in_worlds(faults, range(first, first + 60), monkeypatch)
     assert all(met[each] for each in MET), "each pair occurs"
 
 

@@ -15,7 +15,7 @@ from allocator.core.cycle import backfilling, collecting, within_counts
 from allocator.core.cycle import cycle as cycles
 from allocator.core.cycle.derived import joined
 from allocator.core.snapshot import Grants, Snapshot
-from tests.policies.test_gangs_beside_rules import ALWAYS, Life, idle, kept
+from tests.policies.test_gangs_beside_rules import ALWAYS, Life, idle, kept, met_in_worlds
 from tests.tiers import long
 
 
@@ -120,11 +120,7 @@ def test_what_is_lent_keeps_to_rules_that_change(seed, monkeypatch):
 
 @pytest.mark.parametrize("first", long(*range(0, 600, 200)))
 def test_what_is_lent_keeps_to_rules_that_change_in_many_worlds(first, monkeypatch):
-    met = Counter[str]()
-    for seed in range(first, first + 200):
-        found, counts = faults(seed, monkeypatch)
-        assert not found
-        met += counts
+    met = met_in_worlds(faults, range(first, first + 200), monkeypatch)
     assert all(met[each] for each in MET), "each rule meets lending"
 
 
