@@ -8,7 +8,7 @@ filters. `coverage` computes for each pair whether a filter covers all that coul
 
 import numpy as np
 
-from allocator.core.bounds import FILTER_BYTES_MAX
+from allocator.core.bounds import FILTER_BYTES_MAX, FRAMEWORK_FILTERS_MAX
 from allocator.core.filters import coverage, filter_arrays
 from allocator.core.filters.coverage import Forms, Offerable
 from allocator.core.filters.filter_arrays import (
@@ -71,9 +71,10 @@ class FilterTable:
         `kind` (k,), `amount` (N, k): the refused amounts.
         `framework` (C,): the framework of each client.
         """
-        if not self.has_room(len(client)):
-            kept = self._within_share(framework, client, self._most() - len(self))
-            self.forgotten += len(client) - len(kept)
+        count = len(client)
+        if len(self) + count > FRAMEWORK_FILTERS_MAX or not self.has_room(count):
+            kept = self._within_share(framework, client)
+            self.forgotten += count - len(kept)
             client, agent, amount = client[kept], agent[kept], amount[kept]
             expires_ms = expires_ms[kept]
         if not len(client):
@@ -89,18 +90,27 @@ class FilterTable:
         row_bytes = _ROW_BYTES + 8 * len(self.rows.amount)
         return min(self._limit, FILTER_BYTES_MAX // row_bytes)
 
-    def _within_share(self, framework: Ints, client: Ints, free: int) -> Ints:
-        """Choose which filters to keep when few rows are free.
+    def _within_share(self, framework: Ints, client: Ints) -> Ints:
+        """Choose which filters to keep, so that no framework has more than its maximum.
 
-        No framework gets more rows than remain free, so that others can still add filters.
+        When few rows are free, no framework gets more rows than remain free, so that others can
+        still add filters.
         """
         own = np.bincount(framework, self.rows.per_client[: len(framework)])
         who = framework[client]
+        roomy = self.has_room(len(client))
+        if roomy and (own[who] + len(client) <= FRAMEWORK_FILTERS_MAX).all():
+            return np.arange(len(client))
+        # How many filters of the same framework come before each.
         order = np.argsort(who, kind="stable")
         ranked = who[order]
         before = np.empty(len(who), np.int64)
         before[order] = np.arange(len(who)) - np.searchsorted(ranked, ranked)
-        return np.flatnonzero(2 * before + own[who] < free)[: max(free, 0)]
+        kept = before + own[who] < FRAMEWORK_FILTERS_MAX
+        if roomy:
+            return np.flatnonzero(kept)
+        free = self._most() - len(self)
+        return np.flatnonzero(kept & (2 * before + own[who] < free))[: max(free, 0)]
 
     def refuse_rest(self, client: int, agent: int, kind: int, amount: int, expires_ms: int) -> None:
         """Do not offer a client this amount of a rest kind, see `RestKindFilters`."""

@@ -63,6 +63,24 @@ def test_filters_without_room_are_counted() -> None:
     assert table.forgotten == AGENTS - 1 - len(table)
 
 
+def test_a_framework_keeps_at_most_its_maximum(monkeypatch) -> None:
+    """Also while there is plenty of room, and in all of its roles together."""
+    monkeypatch.setattr(tables, "FRAMEWORK_FILTERS_MAX", 50)
+    table = new_table(limit=1_000_000)
+    both = np.tile([1, 2, 3], 20)
+    agents = np.arange(1, len(both) + 1)
+    rows = np.zeros(1, np.int64), np.ones((len(both), 1), np.int64), np.full(len(both), 10_000)
+    table.add(both, agents, *rows, FRAMEWORK)
+    assert (kept(table, 1), kept(table, 2), table.forgotten) == (40, 20, 0)
+    decline(table, 2, range(100, 130))
+    decline(table, 3, range(100, 130))
+    assert (kept(table, 1), kept(table, 2), table.forgotten) == (50, 50, 20)
+    table.check()
+    table.expire(10_001)
+    decline(table, 2, range(100, 130))
+    assert kept(table, 1) == 30
+
+
 def test_wide_refusals_are_fewer(monkeypatch) -> None:
     """The size of a filter counts with all kinds, including made-up ones."""
     assert FILTER_BYTES_MAX // 128 > 20_000_000
