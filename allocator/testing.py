@@ -13,12 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 from allocator.core.filters.coverage import offerable_of
 from allocator.core.filters.table import FilterTable
 from allocator.core.numba.array_structures import distinct_rows
+from allocator.core.numba.bit_tables import empty_table, set_pairs, some_on, width
 from allocator.core.plans.problems import PlanningPolicy, PlanProblem, weight_of_leaves
 from allocator.core.policy import Policy
 from allocator.core.snapshot import (
     UNBOUNDED,
     AgentClasses,
-    BitWords,
+    BitTable,
     Bools,
     Bounds,
     Filters,
@@ -68,7 +69,7 @@ def static_snapshot(
     if demand is None:
         demand = np.zeros((clients or 0, capacity.shape[1]))
     if allowed is not None:
-        more["excluded"] = excluded_words(~np.asarray(allowed, np.bool_))
+        more["excluded"] = excluded_pairs(~np.asarray(allowed, np.bool_))
     tree = make_tree(
         role=[0] * len(thousandths(demand)) if role is None else role,
         role_parent=role_parent,
@@ -115,9 +116,9 @@ def make_snapshot(
         "agents_held": np.zeros(count, np.int64),
         "characterised": (demand > 0).any(axis=1),
         "overdue": np.zeros(count, np.bool_),
-        "excluded": np.zeros((agents, count // 64 + 1), np.uint64),
+        "excluded": empty_table(agents, count + 1),
         "filters": no_filters(agents, count, resources),
-        "specials": Specials.none(agents, count // 64 + 1),
+        "specials": Specials.none(agents, width(empty_table(0, count + 1))),
         "minimum_rows": np.tile([0, len(more.get("minimum", ()))], (count, 1)),
         "bounds": Bounds.none(count, resources),
         "holder": none,
@@ -131,7 +132,7 @@ def make_snapshot(
         tree=tree,
         leaf_of_client=leaf_of_client,
         parent_of_client=parent_of_client,
-        **({"excluding": arrays["excluded"].any(axis=1)} | arrays),
+        **({"excluding": some_on(arrays["excluded"])} | arrays),
     )
 
 
@@ -145,7 +146,7 @@ def no_filters(agents: int, clients: int, resources: int) -> Filters:
         amount=np.empty((resources, 0), np.int64),
         plain_kind=np.arange(resources),
         largest=np.zeros((resources, agents), np.int64),
-        covered=np.zeros((agents, clients // 64 + 1), np.uint64),
+        covered=empty_table(agents, clients + 1),
     )
 
 
@@ -210,7 +211,8 @@ def with_refusals(
     offerable = offerable_of(snapshot, snapshot.characterised)
     touched = np.ones(len(table.rows.stale), np.bool_)
     filters = table.show(offerable, np.zeros(clients, np.int64), np.arange(agents), touched)
-    covered = filters.covered[:agents, : snapshot.excluded.shape[1]]
+    blocks, _, words = snapshot.excluded.shape
+    covered = filters.covered[:blocks, :agents, :words]
     shown = filters._replace(
         head=filters.head[:agents], largest=filters.largest[:, :agents], covered=covered
     )
@@ -263,14 +265,13 @@ def make_tree(
     }
 
 
-def excluded_words(barred: Bools) -> BitWords:
-    """Pack excluded pairs, (C, A) bool, into words for agent rows 0 to A."""
+def excluded_pairs(barred: Bools) -> BitTable:
+    """Make the table of excluded pairs, (C, A) bool, for agent rows 0 to A."""
     clients, agents = barred.shape
-    words = clients // 64 + 1
-    bits = np.zeros((agents + 1, words * 64), np.bool_)
-    bits[1:, :clients] = barred.T
-    of_word = bits.reshape(agents + 1, words, 64)
-    return (of_word << np.arange(64, dtype=np.uint64)).sum(axis=2, dtype=np.uint64)
+    table = empty_table(agents + 1, clients + 1)
+    client, agent = np.nonzero(barred)
+    set_pairs(table, agent + 1, client)
+    return table
 
 
 def thousandths(amounts: Numbers) -> Ints:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import NamedTuple
 
+from allocator.core.numba.bit_tables import has_bit
 from allocator.core.snapshot import Snapshot
 from allocator.policies.filling.scene.scoring import GUARANTEED, LEFT_OVER, OVERDUE, USUAL
 from allocator.policies.proportional_fairness import prices
@@ -107,8 +108,7 @@ class Cluster:
 
     def offer(self, client: int, agent: int) -> Offer | None:
         """The client's offer; None if it cannot be served."""
-        word = int(self.snapshot.excluded[agent, client // 64])
-        if word >> client % 64 & 1:
+        if has_bit(self.snapshot.excluded, agent, client):
             return None
         demand = self.demand[client] if self.known[client] else None
         return self.supply.offer(client, agent, demand, self.stage)

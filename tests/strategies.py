@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from allocator.core.numba.bit_tables import empty_table
 from allocator.core.snapshot import UNBOUNDED, Bounds, Filters, Snapshot, Specials, Tier
-from allocator.testing import excluded_words, make_snapshot, make_tree
+from allocator.testing import excluded_pairs, make_snapshot, make_tree
 from tests.oracle_offers import opening_of
 
 # Few distinct values, so that ties, exact fits and exhausted agents are common.
@@ -76,7 +77,7 @@ def snapshot_filters(draw, agents: int, clients: int, resources: int, kinds: int
     for row, agent in enumerate(draw(amounts((count,), range(1, agents)))):
         following[row] = head[agent]
         head[agent] = row
-    client = draw(amounts((count,), range(clients)))
+    client = draw(amounts((count,), range(max(clients - 100, 0), clients)))
     amount = draw(amounts((kinds, count)))
     largest = np.zeros((kinds, agents), np.int64)
     for agent in range(agents):
@@ -91,7 +92,7 @@ def snapshot_filters(draw, agents: int, clients: int, resources: int, kinds: int
         amount=amount,
         plain_kind=np.arange(resources),
         largest=largest,
-        covered=np.zeros((agents, clients // 64 + 1), np.uint64),
+        covered=empty_table(agents, clients + 1),
     )
 
 
@@ -194,7 +195,7 @@ def covered_bits(
                 covers = False  # the width of an offer depends on the special kinds
             covered[agent, client] |= covers
             row = filters.next[row]
-    return pack_bits(covered)
+    return excluded_pairs(covered[1:].T)
 
 
 def bits_of_filters(snapshot: Snapshot) -> np.ndarray:
@@ -224,7 +225,8 @@ def snapshots(
     resources = draw(st.integers(1, 3))
     agents = draw(st.integers(1, agents_max)) + 1
     clients = draw(st.integers(1, clients_max))
-    absent = draw(st.sampled_from([0, 0, 0, 61, 70]))  # so that bits of two words are in use
+    # So that bits of two words, or of two blocks of words, are in use.
+    absent = draw(st.sampled_from([0, 0, 0, 61, 70, 1022]))
     shapes = draw(amounts((draw(st.integers(1, 3)), resources)))
     capacity = shapes[draw(amounts((agents,), range(len(shapes))))]
     capacity[0] = 0
@@ -267,7 +269,7 @@ def snapshots(
         minimum=minimum,
         minimum_rows=minimum_rows,
         overdue=_after(absent, draw(flags(clients, (False, False, True)))),
-        excluded=excluded_words(_after(absent, barred)),
+        excluded=excluded_pairs(_after(absent, barred)),
         filters=filters._replace(
             covered=covered_bits(
                 filters, free, specials, demand, characterised, minimum, minimum_rows

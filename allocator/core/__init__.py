@@ -148,6 +148,8 @@ from allocator.core.events import bounded as bounded
 from allocator.core.numba.array_structures import DistinctRows as DistinctRows
 from allocator.core.numba.array_structures import bits as bits
 from allocator.core.numba.array_structures import distinct_rows as distinct_rows
+from allocator.core.numba.bit_tables import pair_bits as pair_bits
+from allocator.core.numba.bit_tables import words_on as words_on
 from allocator.core.plan import Plan as Plan
 from allocator.core.plans.adopted import AdoptPlan as AdoptPlan
 from allocator.core.plans.plan_source import FirstPlan as FirstPlan
@@ -182,6 +184,7 @@ from allocator.core.settings import matches as matches
 from allocator.core.settings import taken_back as taken_back
 from allocator.core.snapshot import UNBOUNDED as UNBOUNDED
 from allocator.core.snapshot import AgentClasses as AgentClasses
+from allocator.core.snapshot import BitTable as BitTable
 from allocator.core.snapshot import BitWords as BitWords
 from allocator.core.snapshot import Bools as Bools
 from allocator.core.snapshot import Filters as Filters

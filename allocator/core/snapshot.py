@@ -36,6 +36,7 @@ from allocator.core.task_counts import has_demand, tasks_held
 Ints = array_types.Ints
 Floats = array_types.Floats
 Bools = array_types.Bools
+BitTable = array_types.BitTable
 BitWords = array_types.BitWords
 Indices = array_types.Indices
 
@@ -79,8 +80,9 @@ class Filters(NamedTuple):
     `amount` (K, X), in thousandths: by kind.
     `plain_kind` (R,): the kind of the snapshot's ``free`` in each column; -1: none.
     `largest` (K, A), in thousandths: the largest amount of any filter on the agent, or more.
-    `covered` (A, W): bit ``c % 64`` of word ``c // 64``: some filter covers all that client c could
-        be offered on this agent, if it gets no other grant before and no quota bounds the offer.
+    `covered` (B, A, V): a bit for each pair, see `bit_tables`: some filter covers all that the
+        client could be offered on the agent, if it gets no other grant before and no quota bounds
+        the offer.
     """
 
     head: Indices
@@ -89,7 +91,7 @@ class Filters(NamedTuple):
     amount: Ints
     plain_kind: Ints
     largest: Ints
-    covered: BitWords
+    covered: BitTable
 
 
 class Specials(NamedTuple):
@@ -313,8 +315,8 @@ class Snapshot:
       is free.
     - `overdue` (C,): clients that have waited too long for an offer and can be served now; each
       gets one grant before all others.
-    - `excluded` (A, W): bit ``c % 64`` of word ``c // 64``: client c may not be served on this
-      agent.
+    - `excluded` (B, A, V): a bit for each pair, see `bit_tables`: the client may not be served on
+      the agent.
     - `excluding` (A,): False: no client is excluded from this agent.
     - `holder` (H,): sorted keys ``agent * 2**32 + client`` of all holdings.
     - `leaf_of_client` (C,): leaf of each client; -1 if it is not served in this cycle.
@@ -350,7 +352,7 @@ class Snapshot:
     demand: Ints
     characterised: Bools
     overdue: Bools
-    excluded: BitWords
+    excluded: BitTable
     excluding: Bools
     filters: Filters
     holder: Ints

@@ -13,7 +13,7 @@ import numpy as np
 from allocator.core import (
     CONSTRAINT_LABEL,
     UNBOUNDED,
-    BitWords,
+    BitTable,
     Bools,
     Clause,
     Ints,
@@ -21,8 +21,8 @@ from allocator.core import (
     Settings,
     Snapshot,
     SortedRule,
-    bits,
     harmless,
+    pair_bits,
     parse_constraint,
     without_collected,
 )
@@ -177,7 +177,7 @@ class PairChecker:
         self._stages = [stage for stage in stages_of(snapshot) if stage != OVERDUE]
         # Scenes with lifted rules, which have a bit per client and agent, are built only once.
         self._found: dict[tuple[bool, bool, bool], Scene] = {}
-        self._none: dict[int, BitWords] = {}
+        self._none: dict[int, BitTable] = {}
         self._unbarred = self._lifted(minimum=False)
         self._enough = self._lifted()
 
@@ -189,7 +189,7 @@ class PairChecker:
     def barring(self, pairs: Pairs) -> Barring:
         snapshot = self.snapshot
         is_open = self._passes(self.scene, pairs)
-        excluded = bits(snapshot.excluded, pairs.agent, pairs.client)
+        excluded = pair_bits(snapshot.excluded, pairs.agent, pairs.client)
         room = self._passes(self._unbarred, pairs)
         everything = np.full_like(self.scene.kinds.reach, ~np.uint64(0))
         kinds = self.scene.kinds._replace(reach=read_only(everything, np.uint64))
@@ -259,7 +259,7 @@ class PairChecker:
 
     def _lift(self, *, filters: bool, bounds: bool, minimum: bool) -> Scene:
         agents, shown = self.scene.agents, self.snapshot.filters
-        none = self._none_barred(len(agents.barred))
+        none = self._none_barred(agents.barred.shape[1])
         head = shown.head if filters else np.full_like(shown.head, -1)
         rule = self.scene.rule
         places = self.scene.places if minimum else _without_minimum(self.scene.places)
@@ -274,10 +274,10 @@ class PairChecker:
             rule=rule._replace(bounded=rule.bounded and bounds),
         )
 
-    def _none_barred(self, count: int) -> BitWords:
+    def _none_barred(self, count: int) -> BitTable:
         if count not in self._none:
-            words = self.scene.agents.barred.shape[1]
-            self._none[count] = np.zeros((count, words), np.uint64)
+            blocks, _, words = self.scene.agents.barred.shape
+            self._none[count] = np.zeros((blocks, count, words), np.uint64)
         return self._none[count]
 
     def _emptied(self, scene: Scene, capacity: Ints) -> Scene:

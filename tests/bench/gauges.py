@@ -184,7 +184,7 @@ def agent_returns(agents: int, frameworks: int, meter: Meter) -> Turns:
     def returns(number: int) -> np.ndarray:
         allocator.step(RemoveAgent(5))
         allocator.step(at_scale.agent_of(5, number))
-        return np.flatnonzero(allocator.state.eligibility.excluded[5, :1])
+        return np.flatnonzero(allocator.state.eligibility.excluded[0, 5, :1])
 
     for number in count(agents):
         barred, cost = meter(returns, number)

@@ -80,7 +80,7 @@ def test_one_agent_among_many_that_suits_a_few_roles_is_found():
     snapshot = snapshot_of(FrameworkInfo("few", minimum=few))
     only = np.flatnonzero(snapshot.free[:, 0] == 4000)[-1]
     excluded = np.full_like(snapshot.excluded, 2**64 - 1)
-    excluded[only] = 0
+    excluded[:, only] = 0
     there = replace(snapshot, excluded=excluded)
     found = looking.servable(there, snapshot.tree.client)
     assert np.flatnonzero(found).tolist() == [3, 70]

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from allocator.core import Plan, PlanningPolicy, PlanProblem, PolicySpec
+from allocator.core.numba.bit_tables import in_blocks, pair_bits, set_bit, some_on
 from allocator.policies import build
 from allocator.policies.drf import drf
 from allocator.policies.filling import Filling
@@ -73,8 +74,7 @@ def passes(snapshot, monkeypatch, name: str = "ps-dsf-exact") -> tuple[int, np.n
     with monkeypatch.context() as patched:
         patched.setattr(Filling, "_fill", counted)
         grants = build(PolicySpec(name)).allocate(snapshot, seed=0)
-    bits = snapshot.excluded[grants.agent, grants.client // 64]
-    assert not (bits >> (grants.client % 64).astype(np.uint64) & np.uint64(1)).any()
+    assert not pair_bits(snapshot.excluded, grants.agent, grants.client).any()
     return count[0], np.bincount(grants.client, grants.tasks, len(snapshot.demand))
 
 
@@ -100,7 +100,7 @@ def test_groups_without_free_resources_are_not_examined(monkeypatch) -> None:
 def test_no_client_is_planned_on_agents_it_may_not_use() -> None:
     """Although agents of a group differ, quincy asks no framework to leave them."""
     problem = replace(problem_of(shattered()), frameworks=(None,) * (TENANTS + 1))
-    excluded = problem.excluded[1:, 0]
+    excluded = problem.excluded[0, 1:, 0]
     plan = plan_of(problem, "quincy")
     assert not (plan.allowed[plan.group[1:], 0] & excluded)[plan.group[1:] >= 0].any()
 
@@ -111,7 +111,7 @@ def distinct(capacity: np.ndarray, allowed: np.ndarray) -> AgentSorts:
     width = -(-2 * allowed.shape[1] // 64)
     excluded = words_of(~allowed, clients, width)
     excluded |= np.arange(len(excluded))[:, None].astype(np.uint64) % np.uint64(2)
-    return distinct_agents(capacity, excluded, np.arange(len(capacity)), clients)
+    return distinct_agents(capacity, in_blocks(excluded), np.arange(len(capacity)), clients)
 
 
 @given(st.integers(0, 40), st.integers(1, 70), st.booleans(), st.integers(1, 40), st.randoms())
@@ -256,12 +256,12 @@ def test_parts_of_tasks_are_kept_only_where_the_client_may_be_served(barred_by):
     free = [[0, 0], [3000, 0], [3000, 0]]
     cluster = static_snapshot([[1000, 1000]] * 2, [[5, 0], [1, 0]], free=np.array(free))
     agents, late = scene_of(cluster, [drf(cluster)]).agents, np.array([0])
-    assert keeping.parts_of_tasks(cluster, agents, late).any(axis=1).tolist() == [True, True]
-    words = np.zeros_like(agents.barred)
-    words[1] = 1  # client 0
-    barred: dict[str, Any] = {barred_by: words}
+    assert some_on(keeping.parts_of_tasks(cluster, agents, late)).tolist() == [True, True]
+    table = np.zeros_like(agents.barred)
+    set_bit(table, 1, 0)
+    barred: dict[str, Any] = {barred_by: table}
     agents = agents._replace(**barred)
-    assert keeping.parts_of_tasks(cluster, agents, late).any(axis=1).tolist() == [False, True]
+    assert some_on(keeping.parts_of_tasks(cluster, agents, late)).tolist() == [False, True]
 
 
 def path_of(parent: np.ndarray, place: int) -> list[int]:

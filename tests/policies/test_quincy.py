@@ -58,7 +58,7 @@ def plan(asked: PlanProblem, **parameters: str) -> Plan:
 def places(asked: PlanProblem, **parameters: str) -> list[list[int]]:
     """The clients on each agent."""
     made, clients = plan(asked, **parameters), np.arange(len(asked.client))
-    there = bits_of(np.vstack([made.allowed, 0 * asked.excluded[:1]]), clients)
+    there = bits_of(np.vstack([made.allowed, 0 * made.allowed[:1]]), clients)
     return [np.flatnonzero(there[group]).tolist() for group in made.group[1:]]
 
 

@@ -16,15 +16,15 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from allocator.core.books.agent_rules import AgentTraits, Rule
-from allocator.core.books.rule_index import BITS, Named, RuleClass, RuleIndex, clients_in, to_words
-from allocator.core.numba.array_structures import bits, clear_bits, grow, set_bits
-from allocator.core.numba.wide_tables import untouched, write
-from allocator.core.snapshot import BitWords, Bools, Ints
+from allocator.core.books.rule_index import Named, RuleClass, RuleIndex, clients_in, to_words
+from allocator.core.numba import bit_tables
+from allocator.core.numba.array_structures import enlarged, grow
+from allocator.core.numba.bit_tables import BITS, agents_in, in_blocks, width
+from allocator.core.numba.wide_tables import write
+from allocator.core.snapshot import BitTable, BitWords, Bools, Ints
 
 _FEW = 64
 """Up to this many agents are evaluated one by one instead of by attribute."""
-_BLOCK = 16
-"""Maximum number of words of each agent that are recomputed at a time."""
 _AGENTS_A_CLIENT = 16
 """Evaluating this many agents costs about as much as evaluating one client on all agents."""
 
@@ -40,7 +40,7 @@ class _Painted:
     """
 
     index: RuleIndex
-    excluded: BitWords
+    excluded: BitTable
     excluding: Bools
     some: int = 0
     agents: set[int] = field(default_factory=set)
@@ -74,18 +74,13 @@ class Late(NamedTuple):
 NONE_LATE = Late()
 
 
-def _column(words: BitWords, client: int) -> Bools:
-    word = words[:, client // BITS] >> np.uint64(client % BITS)
-    return (word & np.uint64(1)).astype(np.bool_)
-
-
 class Eligibility:
     """Which clients may be served on which agents."""
 
     DERIVED: ClassVar[tuple[str, ...]] = ("_late", "_painted")
 
     def __init__(self) -> None:
-        self._told: BitWords = np.zeros((0, 0), np.uint64)
+        self._told: BitTable = np.zeros((1, 0, 0), np.uint64)
         self._traits: list[AgentTraits | None] = []
         self._marked: set[int] = set()  # clients that the host may have excluded
         self._rule: dict[int, Rule] = {}
@@ -93,9 +88,8 @@ class Eligibility:
         self._painted: _Painted | None = None
 
     def reserve(self, *, agents: int = 0, clients: int = 0) -> None:
-        words = max(self._told.shape[1], -(-clients // BITS), 1)
-        self._told = grow(self._told, agents, words)
-        self._traits.extend([None] * (len(self._told) - len(self._traits)))
+        self._told = bit_tables.grown_table(self._told, agents, bit_tables.words_for(clients))
+        self._traits.extend([None] * (agents_in(self._told) - len(self._traits)))
 
     # Inputs.
 
@@ -108,7 +102,8 @@ class Eligibility:
 
     def drop_agent(self, agent: int) -> None:
         self._traits[agent] = None
-        self._told[agent, np.flatnonzero(self._told[agent])] = 0
+        block, word = np.nonzero(self._told[:, agent])
+        self._told[block, agent, word] = 0
         if self._painted is not None:
             self._painted.agents.add(agent)
 
@@ -150,10 +145,10 @@ class Eligibility:
             return
         self._marked -= gone
         mask = set_of(gone)
-        words = np.flatnonzero(row := to_words([mask], self._told.shape[1])[0])
-        for word in words.tolist():
-            its = np.flatnonzero(self._told[:, word] & row[word])
-            self._told[its, word] &= ~row[word]
+        row = self._in_blocks([mask])
+        for block, _, word in np.argwhere(row).tolist():
+            cells, bits = self._told[block, :, word], row[block, 0, word]
+            cells[np.flatnonzero(cells & bits)] &= ~bits
         if self._painted is not None:
             self._painted.clients |= mask
 
@@ -163,19 +158,19 @@ class Eligibility:
         One change of offer constraints reports each role of the framework on each agent.
         """
         # Of equal pairs, the last row counts.
-        pairs = client * len(self._told) + agent
+        pairs = client * agents_in(self._told) + agent
         last = len(pairs) - 1 - np.unique(pairs[::-1], return_index=True)[1]
         client, agent, excluded = client[last], agent[last], excluded[last]
         begins, ends = np.flatnonzero(excluded), np.flatnonzero(~excluded)
-        set_bits(self._told, agent[begins], client[begins])
-        clear_bits(self._told, agent[ends], client[ends])
+        bit_tables.set_pairs(self._told, agent[begins], client[begins])
+        bit_tables.clear_pairs(self._told, agent[ends], client[ends])
         begun = np.unique(client[begins]).tolist()
         self._marked.update(begun)
         painted = self._painted
         if painted is None:
             return
         self._fit(painted)
-        set_bits(painted.excluded, agent[begins], client[begins])
+        bit_tables.set_pairs(painted.excluded, agent[begins], client[begins])
         painted.excluding[agent[begins]] = True
         painted.some |= set_of(begun)
         # The host's exclusion ends, but the client's rule may still bar the pair.
@@ -188,8 +183,8 @@ class Eligibility:
     # The relation that follows from the inputs.
 
     @property
-    def excluded(self) -> BitWords:
-        """Bits (A, W): bit ``c % 64`` of word ``c // 64`` means that client c is barred there."""
+    def excluded(self) -> BitTable:
+        """A bit for each pair (B, A, V), see `bit_tables`: the client is barred there."""
         return self._now().excluded
 
     @property
@@ -198,7 +193,7 @@ class Eligibility:
         return self._now().excluding
 
     def barred(self, client: Ints, agent: Ints) -> Bools:
-        return bits(self.excluded, agent, client)
+        return bit_tables.pair_bits(self.excluded, agent, client)
 
     @property
     def traits(self) -> Sequence[AgentTraits | None]:
@@ -208,17 +203,17 @@ class Eligibility:
         return self._rule.get(client, Rule())
 
     def excluded_of(self, client: int) -> Bools:
-        return _column(self.excluded, client)
+        return bit_tables.of_client(self.excluded, client)
 
     def late_of(self, client: int) -> Bools:
         """Return the agents (A,) from which a client is barred because its tasks end too late."""
-        late = np.zeros(len(self._told), np.bool_)
+        late = np.zeros(agents_in(self._told), np.bool_)
         barred = [bool(clients >> client & 1) for clients in self._late.clients]
         late[self._late.agent] = np.array(barred, np.bool_)[self._late.group]
         return late
 
     def told_of(self, client: int) -> Bools:
-        return _column(self._told, client)
+        return bit_tables.of_client(self._told, client)
 
     def _now(self) -> _Painted:
         """Recompute what has changed, and return all bits."""
@@ -226,23 +221,24 @@ class Eligibility:
         if painted is None:
             painted = self._painted = _Painted(
                 RuleIndex(self._traits),
-                untouched(self._told.shape, np.uint64),
+                np.zeros((1, 0, 0), np.uint64),
                 np.zeros(0, np.bool_),
             )
             painted.rules.update(self._rule)
             painted.clients = set_of(self._marked)
             painted.agents.update(self._late.agent.tolist())
-        if len(painted.excluding) < len(self._told) or painted.excluded.shape != self._told.shape:
-            self._fit(painted)
+        self._fit(painted)
         if painted.agents or painted.rules or painted.clients:
             self._paint(painted)
         return painted
 
     def _fit(self, painted: _Painted) -> None:
-        agents, words = self._told.shape
-        painted.excluded = grow(painted.excluded, agents, words)[:agents, :words]
-        painted.excluding = grow(painted.excluding, agents)[:agents]
-        painted.index.columns.reserve(agents)
+        """Enlarge the computed bits to the size of the host's."""
+        if painted.excluded.shape != self._told.shape:
+            agents = agents_in(self._told)
+            painted.excluded = enlarged(painted.excluded, self._told.shape)
+            painted.excluding = grow(painted.excluding, agents)[:agents]
+            painted.index.columns.reserve(agents)
 
     def _paint(self, painted: _Painted) -> None:
         index, agents = painted.index, sorted(painted.agents)
@@ -266,67 +262,74 @@ class Eligibility:
 
     def _paint_clients(self, painted: _Painted, changed: int, entries: list[RuleClass]) -> None:
         """Recompute some clients on all agents, from the host's exclusions and their rules."""
-        told, words = self._told, self._told.shape[1]
-        mask, found = to_words([changed], words)[0], 0
+        mask, found = self._in_blocks([changed]), 0
         named: dict[str, Named] = {}
-        late = to_words(self._late.clients, words)
-        for block in _blocks(mask):
-            theirs = mask[block.start : block.stop]
-            bad = painted.index.barred_on(None, block, entries, named)
+        late = self._in_blocks(self._late.clients)
+        for block, some in _runs(mask[:, 0]):
+            theirs = mask[block, 0, some]
+            words = self._words_in(block, some)
+            bad = painted.index.barred_on(None, words, entries, named)
             if self._marked:
-                bad |= told[:, block.start : block.stop]
-            bad[self._late.agent] |= late[self._late.group, block.start : block.stop]
+                bad |= self._told[block, :, some]
+            bad[self._late.agent] |= late[block, self._late.group, some]
             bad &= theirs
-            excluded = painted.excluded[:, block.start : block.stop]
+            excluded = painted.excluded[block, :, some]
             write(excluded, excluded & ~theirs | bad)
             painted.excluding |= bad.any(axis=1)
-            some = np.bitwise_or.reduce(bad, axis=0).tobytes()
-            found |= int.from_bytes(some, "little") << BITS * block.start
+            found |= _union(bad) << BITS * words.start
         painted.some = painted.some & ~changed | found
 
     def _paint_agents(self, painted: _Painted, agents: list[int]) -> None:
-        rows, words, index = np.array(agents), self._told.shape[1], painted.index
+        rows, index = np.array(agents), painted.index
         if len(agents) <= _FEW:
             its = (self._traits[agent] for agent in agents)
             barred = [0 if each is None else index.barred(each) for each in its]
-            write(painted.excluded, self._told[rows] | to_words(barred, words), rows)
+            bad = self._told[:, rows] | self._in_blocks(barred)
+            bit_tables.write_rows(painted.excluded, bad, rows)
             for clients in set(barred):
                 painted.some |= clients
         else:
             named: dict[str, Named] = {}
-            for start in range(0, words, _BLOCK):
-                block = range(start, min(start + _BLOCK, words))
-                bad = index.barred_on(rows, block, None, named)
-                some = np.bitwise_or.reduce(bad, axis=0).tobytes()
-                painted.some |= int.from_bytes(some, "little") << BITS * start
-                bad |= self._told[rows, block.start : block.stop]
-                write(painted.excluded[:, block.start : block.stop], bad, rows)
+            for block, told in enumerate(self._told):
+                words = self._words_in(block, slice(0, told.shape[1]))
+                bad = index.barred_on(rows, words, None, named)
+                painted.some |= _union(bad) << BITS * words.start
+                write(painted.excluded[block], bad | told[rows], rows)
         if len(self._late.agent):
             at, group = self._late.on(rows)
-            painted.excluded[rows[at]] |= to_words(self._late.clients, words)[group]
+            painted.excluded[:, rows[at]] |= self._in_blocks(self._late.clients)[:, group]
             for clients in self._late.clients:
                 painted.some |= clients
-        painted.excluding[rows] = painted.excluded[rows].any(axis=1)
+        painted.excluding[rows] = painted.excluded[:, rows].any(axis=(0, 2))
+
+    def _in_blocks(self, sets: Sequence[int]) -> BitTable:
+        """Convert sets of clients, see `set_of`, to rows of a table, (B, n, V)."""
+        return in_blocks(to_words(sets, width(self._told)))
+
+    def _words_in(self, block: int, some: slice) -> range:
+        """Return the numbers of some words of a block."""
+        first = block * bit_tables.WORDS
+        return range(first + some.start, first + some.stop)
 
     def check(self) -> None:
         excluded, excluding = self.excluded, self.excluding
-        assert not excluded[~excluding].any()
+        assert not excluded[:, ~excluding].any()
         assert self._painted is not None
         self._painted.index.check()
-        some = int.from_bytes(np.bitwise_or.reduce(excluded, axis=0).tobytes(), "little")
+        some = _union(bit_tables.words_on(excluded, np.arange(len(self._traits))))
         assert not some & ~self._painted.some
         groups = zip(self._late.agent.tolist(), self._late.group.tolist(), strict=True)
         late_on = {agent: self._late.clients[group] for agent, group in groups}
         assert not (some & ~set_of(self._rule)), "bits of a client that does not exist"
         for client, rule in self._rule.items():
-            word, bit = client // BITS, np.uint64(1 << client % BITS)
-            assert client in self._marked or not (self._told[:, word] & bit).any()
+            told, barred = self.told_of(client), self.excluded_of(client)
+            assert client in self._marked or not told.any()
             for agent, traits in enumerate(self._traits):
-                expected = bool(self._told[agent, word] & bit)
+                expected = bool(told[agent])
                 expected = expected or bool(late_on.get(agent, 0) >> client & 1)
                 if traits is not None:
                     expected = expected or not rule.allows(traits)
-                assert bool(excluded[agent, word] & bit) == expected
+                assert barred[agent] == expected
 
 
 def set_of(clients: Iterable[int]) -> int:
@@ -344,9 +347,15 @@ def as_set(flags: Bools) -> int:
     return int.from_bytes(np.packbits(flags, bitorder="little").tobytes(), "little")
 
 
-def _blocks(mask: BitWords) -> Iterable[range]:
-    """Yield ranges of consecutive words with a bit set, each at most `_BLOCK` long."""
-    some = np.flatnonzero(mask)
-    for run in np.split(some, np.flatnonzero(np.diff(some) > 1) + 1):
-        for start in range(0, len(run), _BLOCK):
-            yield range(int(run[start]), int(run[min(start + _BLOCK, len(run)) - 1]) + 1)
+def _union(rows: BitWords) -> int:
+    """Return the set of clients in any of the rows of words (n, k)."""
+    return int.from_bytes(np.bitwise_or.reduce(rows, axis=0).tobytes(), "little")
+
+
+def _runs(mask: BitWords) -> Iterable[tuple[int, slice]]:
+    """Yield the runs of words with a bit set, (B, V), as a block and the range in it."""
+    for block, words in enumerate(mask):
+        some = np.flatnonzero(words)
+        for run in np.split(some, np.flatnonzero(np.diff(some) > 1) + 1):
+            if len(run):
+                yield block, slice(int(run[0]), int(run[-1]) + 1)

@@ -18,9 +18,9 @@ import numpy as np
 from allocator.core.books.agent_rules import RARE, AgentColumns, AgentTraits, Rule, SortedRule
 from allocator.core.books.attribute_column import AttributeColumn
 from allocator.core.constraints import Condition
+from allocator.core.numba.bit_tables import BITS
 from allocator.core.snapshot import BitWords, Ints
 
-BITS = 64
 NAMING_BYTES = 256
 """Memory for the cached set of clients of a value, in bytes per rule that names the value: about
 the size of the rule itself."""

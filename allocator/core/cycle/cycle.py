@@ -16,10 +16,11 @@ from allocator.core.cycle.backfilling import note_lent, with_backfill
 from allocator.core.cycle.decisions import Decisions
 from allocator.core.cycle.minimums import reaches_own
 from allocator.core.events import Holdings
+from allocator.core.numba.bit_tables import has_bit
 from allocator.core.numba.compiled import loop, loop_view, part
 from allocator.core.plans.reclaims import reclaims
 from allocator.core.policy import Policy
-from allocator.core.snapshot import BitWords, Bools, Grants, Ints, Snapshot
+from allocator.core.snapshot import BitTable, Bools, Grants, Ints, Snapshot
 
 _INT64 = np.dtype(np.int64)
 
@@ -43,10 +44,10 @@ class CycleReport:
     policy_error: str = ""
 
 
-def check_grants(excluded: BitWords, handle: Ints, snapshot: Snapshot, grants: Grants) -> None:
+def check_grants(excluded: BitTable, handle: Ints, snapshot: Snapshot, grants: Grants) -> None:
     """Raise `BadGrantError` if the policy made invalid grants.
 
-    `excluded` (A, W): the exclusions by agent's handle, as in the books.
+    `excluded` (B, A, V): the exclusions by agent's handle, as in the books.
     `handle` (J,): the row of `excluded` for each agent of the snapshot.
     """
     client, agent = grants.client, grants.agent
@@ -92,7 +93,7 @@ def _wrong_grant(
     leaf_of_client: Ints,
     candidates: Ints,
     handle: Ints,
-    excluded: BitWords,
+    excluded: BitTable,
     free: Ints,
 ) -> int:
     """Return the fault of the first invalid grant, as an index of `_WRONG_GRANTS`; 0: none."""
@@ -107,7 +108,7 @@ def _wrong_grant(
             return 1
         if where < 0 or where >= len(free) or not candidate[where]:
             return 2
-        if excluded[handle[where], who // 64] >> np.uint64(who % 64) & np.uint64(1):
+        if has_bit(excluded, handle[where], who):
             return 3
         for r in range(amount.shape[1]):
             if amount[row, r] < 0:
@@ -235,7 +236,7 @@ def run_policy(state: State, snapshot: Snapshot, policy: Policy, seed: int) -> G
 
 
 def decided(
-    policy: Policy, snapshot: Snapshot, seed: int, excluded: BitWords, handle: Ints
+    policy: Policy, snapshot: Snapshot, seed: int, excluded: BitTable, handle: Ints
 ) -> Grants:
     """Let a policy decide a snapshot; `excluded` and `handle` are as for `check_grants`."""
     grants = within_counts.allocate(policy, snapshot, seed)

@@ -9,20 +9,12 @@ from dataclasses import fields, replace
 import numpy as np
 
 from allocator.core.filters.coverage import covering
-from allocator.core.numba.array_structures import (
-    bits,
-    clear_bits,
-    distinct,
-    is_in,
-    pack,
-    pair,
-    read_only,
-    set_bits,
-)
-from allocator.core.numba.wide_tables import untouched
+from allocator.core.numba.array_structures import distinct, is_in, pair, read_only
+from allocator.core.numba.bit_tables import agents_in, clear_pairs, packed, pair_bits, set_pairs
+from allocator.core.numba.wide_tables import copied, untouched
 from allocator.core.snapshot import (
     UNBOUNDED,
-    BitWords,
+    BitTable,
     Bools,
     Bounds,
     Floats,
@@ -222,13 +214,13 @@ def _with_more_covered(snapshot: Snapshot, agents: Ints) -> Snapshot:
     """Return the snapshot with the bits of filters that cover what is left on agents (n,)."""
     filters = snapshot.filters
     agent, client = covering(snapshot, agents, snapshot.characterised, FILTERS_MAX)
-    more = ~bits(filters.covered, agent, client)
+    more = ~pair_bits(filters.covered, agent, client)
     if snapshot.earlier is not None:  # filters do not bar what joins an offer
         more &= ~is_in(snapshot.earlier.pair, pair(agent, client))
     if not more.any():
         return snapshot
-    covered = filters.covered.copy()
-    set_bits(covered, agent[more], client[more])
+    covered = copied(filters.covered)
+    set_pairs(covered, agent[more], client[more])
     return replace(snapshot, filters=filters._replace(covered=covered))
 
 
@@ -256,20 +248,20 @@ def barred(snapshot: Snapshot, clients: Bools) -> Snapshot:
     counts = snapshot.counts
     if counts is None or not clients.any():
         return snapshot
-    excluded = _with(snapshot.excluded, pack(clients, snapshot.excluded.shape[1]), snapshot.agents)
+    excluded = _with(snapshot.excluded, packed(clients, snapshot.excluded), snapshot.agents)
     agent, client = counts.open_to(clients)
-    stays = ~bits(snapshot.excluded, agent, client)
+    stays = ~pair_bits(snapshot.excluded, agent, client)
     agent, client = agent[stays], client[stays]
-    clear_bits(excluded, agent, client)
+    clear_pairs(excluded, agent, client)
     excluding = snapshot.excluding.copy()
     excluding[snapshot.agents] = True
     return replace(snapshot, excluded=read_only(excluded), excluding=read_only(excluding))
 
 
-def _with(words: BitWords, more: BitWords, agents: Ints) -> BitWords:
-    """Add bits (W,) to the words (A, W) of some agents; others may be left out."""
-    if 2 * len(agents) > len(words):
-        return words | more
-    found = untouched(words.shape, np.uint64)
-    found[agents] = words[agents] | more
+def _with(table: BitTable, more: BitTable, agents: Ints) -> BitTable:
+    """Add the bits of a row (B, 1, V) to those of some agents; others may be left out."""
+    if 2 * len(agents) > agents_in(table):
+        return table | more
+    found = untouched(table.shape, np.uint64)
+    found[:, agents] = table[:, agents] | more
     return found

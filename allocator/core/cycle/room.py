@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from allocator.core.filters.filter_arrays import bit_of
+from allocator.core.numba.bit_tables import has_bit
 from allocator.core.numba.compiled import loop, loop_view
-from allocator.core.snapshot import BitWords, Bools, Grants, Ints, Snapshot, Specials, Tier
+from allocator.core.snapshot import BitTable, Bools, Grants, Ints, Snapshot, Specials, Tier
 
 MANY = 2**31
 """A number of tasks larger than any gang."""
@@ -100,8 +100,8 @@ def _count_up_to(
     agents: Ints,
     free: Ints,
     special_start: Ints,
-    excluded: BitWords,
-    covered: BitWords,
+    excluded: BitTable,
+    covered: BitTable,
 ) -> int:
     """Count the tasks of a size (R,) that fit on agents (n,), until there are at least `need`.
 
@@ -120,8 +120,7 @@ def _count_up_to(
                     break
         if fit <= 0:
             continue
-        barred = excluded[agent, client >> 6] | covered[agent, client >> 6]
-        if barred & bit_of(client) == np.uint64(0):
+        if not has_bit(excluded, agent, client) and not has_bit(covered, agent, client):
             total += fit
             if total >= need:
                 return total

@@ -24,9 +24,10 @@ from allocator.core.needs import (
     suffices,
     threshold_index,
 )
+from allocator.core.numba.bit_tables import has_bit, word_of
 from allocator.core.numba.compiled import loop, loop_view, part
 from allocator.core.openings import OPENING_MAX
-from allocator.core.snapshot import BitWords, Bools, Ints, Snapshot, Specials, Tier
+from allocator.core.snapshot import BitTable, BitWords, Bools, Ints, Snapshot, Specials, Tier
 
 _RESERVED, _REVOCABLE, _SHARED = int(Tier.RESERVED), int(Tier.REVOCABLE), int(Tier.SHARED)
 
@@ -144,8 +145,8 @@ def _look_nearby(
     agents: Ints,
     free: Ints,
     most: Ints,
-    excluded: BitWords,
-    covered: BitWords,
+    excluded: BitTable,
+    covered: BitTable,
     needs: Needs,
     specials: Specials,
 ) -> tuple[Bools, Bools]:
@@ -165,7 +166,7 @@ def _look_nearby(
         # `at` stays at the agent that served the last client: it can often serve the next one, too.
         for _ in range(nearby):
             agent = agents[at]
-            if not _bit(excluded, agent, client) and not _bit(covered, agent, client):
+            if not has_bit(excluded, agent, client) and not has_bit(covered, agent, client):
                 _gather(free, specials, agent, client, amount)
                 able[i] = _does(needs, free, specials, agent, client, amount)
                 if able[i]:
@@ -220,8 +221,8 @@ def _look_everywhere(
     agents: Ints,
     free: Ints,
     whole: Ints,
-    excluded: BitWords,
-    covered: BitWords,
+    excluded: BitTable,
+    covered: BitTable,
     needs: Needs,
     specials: Specials,
     thresholds: ThresholdIndex,
@@ -248,7 +249,7 @@ def _look_everywhere(
             word = words[i]
             bits = lost[i]
             if bits != np.uint64(0):
-                bits &= ~(excluded[agent, word] | covered[agent, word])
+                bits &= ~(word_of(excluded, agent, word) | word_of(covered, agent, word))
             # Usually all clients may have the same specials; otherwise handle equal clients
             # together.
             while bits != np.uint64(0):

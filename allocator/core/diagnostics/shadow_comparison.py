@@ -14,7 +14,8 @@ from allocator.core.cycle.characterised import FULL_MODE, makes_offers
 from allocator.core.cycle.cycle import decided, offers_of
 from allocator.core.diagnostics.trail import CycleRecord, Names, Seen
 from allocator.core.filters.coverage import covering
-from allocator.core.numba.array_structures import pair, read_only, set_bits
+from allocator.core.numba.array_structures import pair, read_only
+from allocator.core.numba.bit_tables import set_pairs
 from allocator.core.policy import Policy, PolicySpec
 from allocator.core.snapshot import Bools, Floats, Grants, Ints, Snapshot
 
@@ -39,7 +40,7 @@ def in_mode(seen: Seen, probed: Bools, *, whole_tasks: bool) -> Snapshot | None:
     if not seen.filters_kept:
         return None
     covered = np.zeros_like(snapshot.filters.covered)
-    set_bits(covered, *covering(snapshot, snapshot.agents, known))
+    set_pairs(covered, *covering(snapshot, snapshot.agents, known))
     filters = snapshot.filters._replace(covered=read_only(covered))
     return replace(snapshot, characterised=read_only(known), filters=filters, tree=tree, plan=None)
 

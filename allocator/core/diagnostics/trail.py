@@ -25,9 +25,10 @@ from allocator.core.events import (
     Transition,
 )
 from allocator.core.filters.filter_arrays import excerpt
+from allocator.core.numba.bit_tables import width
 from allocator.core.numba.wide_tables import copied
 from allocator.core.policy import PolicySpec
-from allocator.core.snapshot import BitWords, Bools, Filters, Floats, Grants, Ints, Snapshot
+from allocator.core.snapshot import BitTable, Bools, Filters, Floats, Grants, Ints, Snapshot
 
 CYCLES_MAX = 256
 """Maximum number of cycles whose decisions are kept."""
@@ -114,14 +115,14 @@ class Seen(NamedTuple):
 
     `taken`: the snapshot; the arrays copied below have changed since.
     `filters`: the lists of filters may be missing; the bits in `Filters.covered` never are.
-    `excluded` (E, W): the rows of `taken.excluded` for agents in `excluding`; other rows are zeros.
+    `excluded` (B, E, V): the rows of `taken.excluded` for agents in `excluding`; others are zeros.
     `filters_kept`: whether the lists of filters are complete.
     `nbytes`: approximate memory of all this, in bytes.
     """
 
     taken: Snapshot
     agents_held: Ints | Floats
-    excluded: BitWords
+    excluded: BitTable
     excluding: Bools
     filters: Filters
     filters_kept: bool
@@ -129,7 +130,7 @@ class Seen(NamedTuple):
 
     def snapshot(self) -> Snapshot:
         excluded = np.zeros(self.taken.excluded.shape, np.uint64)
-        excluded[self.excluding] = self.excluded
+        excluded[:, self.excluding] = self.excluded
         return replace(
             self.taken,
             agents_held=self.agents_held,
@@ -268,7 +269,7 @@ def see(
     # Usually a cycle covers few agents, and none of them has a filter.
     none = bool((filters.head[snapshot.agents] < 0).all())
     kept = None if none else excerpt(filters, snapshot.agents, filters_max)
-    largest, covered = copied(filters.largest), filters.covered.copy()
+    largest, covered = copied(filters.largest), copied(filters.covered)
     if kept is None:
         head = np.full(len(filters.head), -1, np.int32)
         lists = Filters(
@@ -279,7 +280,7 @@ def see(
     return Seen(
         snapshot,
         snapshot.agents_held.copy(),
-        snapshot.excluded[snapshot.excluding],
+        snapshot.excluded[:, snapshot.excluding],
         snapshot.excluding.copy(),
         lists._replace(largest=largest, covered=covered),
         none or kept is not None,
@@ -295,7 +296,7 @@ def _size_of_snapshot(snapshot: Snapshot) -> int:
         + (0 if plan is None else plan.held.nbytes + plan.agents_held.nbytes)
         + snapshot.held.nbytes
         + snapshot.agents_held.nbytes
-        + snapshot.excluded.shape[1] * 8 * int(np.count_nonzero(snapshot.excluding))
+        + width(snapshot.excluded) * 8 * int(np.count_nonzero(snapshot.excluding))
         + snapshot.holder.nbytes
         + bounds.left.nbytes
         + bounds.owed.nbytes

@@ -11,8 +11,16 @@ import numpy as np
 
 from allocator.core.filters.filter_arrays import FilterArrays, bit_of, maybe_word
 from allocator.core.numba.array_structures import some
+from allocator.core.numba.bit_tables import (
+    clear_word,
+    has_bit,
+    keep_bits,
+    set_bit,
+    width,
+    word_of,
+)
 from allocator.core.numba.compiled import loop, loop_view, part
-from allocator.core.snapshot import BitWords, Bools, Filters, Ints, Snapshot
+from allocator.core.snapshot import BitTable, BitWords, Bools, Filters, Ints, Snapshot
 
 
 class Offerable(NamedTuple):
@@ -68,25 +76,25 @@ def _look_through(filters: FilterArrays, offerable: Offerable, place: int, agent
     # Clear the bits of clients that may have filters, without writing zeros to unwritten pages.
     for first in range(filters.maybe.shape[1]):
         if filters.maybe[agent, first] != np.uint64(0):
-            for word in range(first, filters.covered.shape[1], filters.maybe.shape[1]):
-                if filters.covered[agent, word] != np.uint64(0):
-                    filters.covered[agent, word] = np.uint64(0)
+            for word in range(first, width(filters.covered), filters.maybe.shape[1]):
+                if word_of(filters.covered, agent, word) != np.uint64(0):
+                    clear_word(filters.covered, agent, word)
             filters.maybe[agent, first] = np.uint64(0)
     for kind in range(len(filters.largest)):
         if filters.largest[kind, agent] != 0:
             filters.largest[kind, agent] = 0
     row = filters.of_agent[agent]
     while row >= 0:
-        word, bit = filters.client[row] >> 6, bit_of(filters.client[row])
-        filters.maybe[agent, maybe_word(filters, filters.client[row])] |= bit
+        client = filters.client[row]
+        filters.maybe[agent, maybe_word(filters, client)] |= bit_of(client)
         for kind in range(len(filters.amount)):
             if filters.amount[kind, row] != 0:
                 most = max(filters.largest[kind, agent], filters.amount[kind, row])
                 filters.largest[kind, agent] = most
-        if filters.covered[agent, word] & bit == np.uint64(0) and _covers_all(
+        if not has_bit(filters.covered, agent, client) and _covers_all(
             filters, offerable, place, row
         ):
-            filters.covered[agent, word] |= bit
+            set_bit(filters.covered, agent, client)
         row = filters.next_of_agent[row]
     filters.fresh[agent] = 0
 
@@ -98,8 +106,7 @@ def _look_at_fresh(filters: FilterArrays, offerable: Offerable, place: int, agen
     # Filters are added at the head of the list, so fresh ones come first.
     while row >= 0 and filters.fresh[agent] > 0:
         if _covers_all(filters, offerable, place, row):
-            client = filters.client[row]
-            filters.covered[agent, client >> 6] |= bit_of(client)
+            set_bit(filters.covered, agent, filters.client[row])
         filters.fresh[agent] -= 1
         row = filters.next_of_agent[row]
     filters.fresh[agent] = 0
@@ -131,14 +138,14 @@ def refresh(
     agents: Ints,
     touched: Bools,
     seen: Ints,
-    known: BitWords,
+    known: BitTable,
 ) -> None:
     """Update the bits of some agents.
 
     `agents` (J,): the agents of `offerable`, distinct rows.
     `touched` (A,): agents whose free amounts may have changed; cleared.
     `seen` (A, R): the free amounts that each agent's bits are for; -1: special resources were free.
-    `known` (W,): bits of the clients that are offered whole tasks.
+    `known` (B, 1, V): bits of the clients that are offered whole tasks.
     """
     for place in range(len(agents)):
         agent = agents[place]
@@ -154,9 +161,7 @@ def refresh(
                 if _is_beyond(filters, offerable, place, agent):
                     # Clients that are offered all that is free are no longer covered. Offers of
                     # whole tasks do not depend on what is free, so their bits stay.
-                    for word in range(len(known)):
-                        if filters.covered[agent, word] != np.uint64(0):
-                            filters.covered[agent, word] &= known[word]
+                    keep_bits(filters.covered, agent, known)
                 else:
                     _look_through(filters, offerable, place, agent)
             # Record the free amounts that these bits are for. Without filters this is not needed,

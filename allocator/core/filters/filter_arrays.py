@@ -8,7 +8,7 @@ from allocator.core.numba.array_structures import push, unlink
 from allocator.core.numba.columns import Column
 from allocator.core.numba.compiled import loop, loop_view, part
 from allocator.core.numba.wide_tables import columns_of
-from allocator.core.snapshot import BitWords, Bools, Filters, Indices, Ints
+from allocator.core.snapshot import BitTable, BitWords, Bools, Filters, Indices, Ints
 
 
 def excerpt(filters: Filters, agents: Ints, most: int) -> Filters | None:
@@ -75,7 +75,7 @@ class FilterArrays(NamedTuple):
     `per_client` (C,): number of filters of each client.
     `maybe` (A, V): bit ``c % 64`` of word ``c // 64 % V``: client c may have a filter on the agent;
         0: it has none. V is at most `MAYBE_WORDS`.
-    `covered` (A, W): as in `Filters`.
+    `covered` (B, A, V): as in `Filters`.
     `stale` (A,): the agent's row of `covered` must be recomputed; set by its first filter, too.
     `fresh` (A,): number of filters at the head of the agent's list that were added since its row of
         `covered` was updated.
@@ -98,7 +98,7 @@ class FilterArrays(NamedTuple):
     spare: Indices
     per_client: Ints
     maybe: BitWords
-    covered: BitWords
+    covered: BitTable
     stale: Bools
     fresh: Indices
     largest: Ints
@@ -123,7 +123,7 @@ COLUMNS = {
     "spare": _INDEX,
     "per_client": Column(by="client"),
     "maybe": Column(np.uint64, "agent", across="maybe"),
-    "covered": Column(np.uint64, "agent", across="word"),
+    "covered": Column(np.uint64, "agent", across="word", in_blocks=True),
     "stale": Column(np.bool_, "agent"),
     "fresh": Column(np.int32, "agent"),
     "largest": Column(by="agent", by_kind=True),

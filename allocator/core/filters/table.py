@@ -19,10 +19,10 @@ from allocator.core.filters.filter_arrays import (
     page_of,
 )
 from allocator.core.filters.rest_kind_filters import RestKindFilters
-from allocator.core.numba.array_structures import pack
+from allocator.core.numba.bit_tables import packed, rows_of, words_for
 from allocator.core.numba.columns import grown, new_arrays
 from allocator.core.numba.compiled import loop_view
-from allocator.core.numba.wide_tables import columns_of, rows_of, untouched
+from allocator.core.numba.wide_tables import columns_of, untouched
 from allocator.core.snapshot import Bools, Filters, Ints
 
 _ROW_BYTES = 64
@@ -48,7 +48,7 @@ class FilterTable:
 
     def reserve(self, *, agents: int = 0, clients: int = 0, kinds: int = 0) -> None:
         self._make_rows(0)
-        words = max(-(-clients // 64), 1)
+        words = words_for(clients)
         sizes = {"filter": 0, "agent": agents, "client": clients, "kind": kinds, "word": words}
         sizes["maybe"] = min(words, MAYBE_WORDS)
         self.rows = grown(self.rows, COLUMNS, **sizes)
@@ -164,7 +164,7 @@ class FilterTable:
         forms = Forms(offerable.demand, offerable.known, offerable.opening, takes)
         coverage.mark_stale(rows, coverage.changed_clients(self._forms, forms))
         self._forms = forms
-        known = pack(offerable.known, rows.covered.shape[1])
+        known = packed(offerable.known, rows.covered)
         coverage.refresh(rows, offerable, agents, touched, self._seen, known)
         every = len(agents) == len(rows.stale)  # then the lists need not be selected
         return Filters(

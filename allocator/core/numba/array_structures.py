@@ -29,30 +29,32 @@ _Item = TypeVar("_Item", bound=np.generic)
 
 def grow(array: NDArray[_Item], rows: int, columns: int | None = None) -> NDArray[_Item]:
     """Enlarge an array by doubling to at least these rows (and columns); new cells are zeros."""
-    shape = [_doubled(array.shape[0], rows), *array.shape[1:]]
+    shape = [larger_size(array.shape[0], rows), *array.shape[1:]]
     if columns is not None:
         shape[1] = max(array.shape[1], columns)
-    return _enlarged(array, tuple(shape))
+    return enlarged(array, tuple(shape))
 
 
 def grow_by_kind(table: NDArray[_Item], kinds: int, rows: int) -> NDArray[_Item]:
     """Enlarge a table (K, n) to at least these kinds, and by doubling to at least these rows."""
-    return _enlarged(table, (max(len(table), kinds), _doubled(table.shape[1], rows)))
+    return enlarged(table, (max(len(table), kinds), larger_size(table.shape[1], rows)))
 
 
-def _enlarged(array: NDArray[_Item], shape: tuple[int, ...]) -> NDArray[_Item]:
+def enlarged(array: NDArray[_Item], shape: tuple[int, ...]) -> NDArray[_Item]:
+    """Enlarge an array to a shape; new cells are zeros."""
     if shape == array.shape:
         return array
     larger = untouched(shape, array.dtype)
     corner = larger[tuple(slice(0, size) for size in array.shape)]
     if is_wide(larger):
-        write(corner, array)
+        for into, old in zip(corner, array, strict=True) if array.ndim > 2 else [(corner, array)]:
+            write(into, old)
     elif array.any():  # zeros take no memory until they are written
         corner[...] = array
     return larger
 
 
-def _doubled(size: int, wanted: int) -> int:
+def larger_size(size: int, wanted: int) -> int:
     """Double a size until it is large enough, always to 56 less than a power of two.
 
     With a power of two, all amounts of an agent in a table by kind would compete for the same lines
@@ -162,15 +164,6 @@ def bits(words: BitWords, row: Ints, column: Ints) -> Bools:
     """Look up bits in rows of words (n, W): bit ``c % 64`` of word ``c // 64`` is column c."""
     word = words[row, column >> 6]
     return ((word >> (column & 63).astype(np.uint64)) & np.uint64(1)).astype(np.bool_)
-
-
-def set_bits(words: BitWords, row: Ints, column: Ints) -> None:
-    np.bitwise_or.at(words, (row, column >> 6), np.uint64(1) << (column & 63).astype(np.uint64))
-
-
-def clear_bits(words: BitWords, row: Ints, column: Ints) -> None:
-    others = ~(np.uint64(1) << (column & 63).astype(np.uint64))
-    np.bitwise_and.at(words, (row, column >> 6), others)
 
 
 def distinct(values: Ints) -> Ints:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from allocator.core.numba.array_structures import FEWEST, grow, grow_by_kind
+from allocator.core.numba.bit_tables import grown_table
 
 _Arrays = TypeVar("_Arrays")
 
@@ -18,6 +19,7 @@ class Column:
 
     `by`: name of its row dimension.
     `across`: name of its column dimension; empty: it has one dimension.
+    `in_blocks`: it is a table of bits, see `bit_tables`; `across` is its number of words.
     `by_kind`: its first dimension is the kind of resources, and the rows are the second one, so
         that kinds with few amounts take little memory.
     `fill`: value of new rows.
@@ -27,6 +29,7 @@ class Column:
     dtype: type[np.generic] = np.int64
     by: str = "row"
     across: str = ""
+    in_blocks: bool = False
     by_kind: bool = False
     fill: int = 0
     make: Callable[[], object] | None = None
@@ -37,12 +40,16 @@ class Column:
             return [self.make() for _ in range(rows)]
         if self.by_kind:
             return np.zeros((0, rows), self.dtype)
+        if self.in_blocks:
+            return np.zeros((1, rows, 0), self.dtype)
         return np.full((rows, 0) if self.across else rows, self.fill, self.dtype)
 
     def grown(self, array: NDArray[Any], sizes: Mapping[str, int]) -> NDArray[Any]:
         """Enlarge an array to the sizes of its dimensions; returns it unchanged if it suffices."""
         if self.by_kind:
             return grow_by_kind(array, sizes.get("kind", 0), sizes.get(self.by, 0))
+        if self.in_blocks:
+            return grown_table(array, sizes.get(self.by, 0), sizes.get(self.across, 0))
         columns = sizes.get(self.across, 0) if self.across else None
         larger = grow(array, sizes.get(self.by, 0), columns)
         if self.fill and len(larger) > len(array):

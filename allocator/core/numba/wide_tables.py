@@ -1,4 +1,4 @@
-"""Large tables that are mostly zeros: of agents and clients, or of kinds and agents."""
+"""Large tables that are mostly zeros: of kinds and agents, or of agents and clients."""
 
 import mmap
 from contextlib import suppress
@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from allocator.core.numba.array_types import BitWords, Ints
+from allocator.core.numba.array_types import Ints
 from allocator.core.numba.compiled import loop, loop_view
 
 _Item = TypeVar("_Item", bound=np.generic)
@@ -37,6 +37,8 @@ def untouched(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:  # noqa: ANN4
 
 
 def is_wide(array: NDArray[Any]) -> bool:
+    if array.ndim > 2:
+        return len(array) > 1
     return array.ndim > 1 and array.shape[1] * array.itemsize >= _WIDE_BYTES
 
 
@@ -84,13 +86,6 @@ def copied(table: NDArray[_Item]) -> NDArray[_Item]:
     return copy
 
 
-def rows_of(table: BitWords, rows: Ints) -> BitWords:
-    """Copy some rows (n,) of a table that is mostly zero."""
-    found = untouched((len(rows), table.shape[1]), np.uint64)
-    _gather(loop_view(table), loop_view(rows), found)
-    return found
-
-
 def columns_of(table: Ints, columns: Ints) -> Ints:
     """Copy some columns (n,) of a table that is mostly zero."""
     found = untouched((len(table), len(columns)), np.int64)
@@ -105,12 +100,3 @@ def _gather_columns(table: Ints, columns: Ints, found: Ints) -> None:
             value = table[row, columns[place]]
             if value != 0:
                 found[row, place] = value
-
-
-@loop
-def _gather(table: BitWords, rows: Ints, found: BitWords) -> None:
-    for place in range(len(rows)):
-        for word in range(table.shape[1]):
-            bits = table[rows[place], word]
-            if bits != np.uint64(0):
-                found[place, word] = bits

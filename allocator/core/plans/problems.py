@@ -22,7 +22,7 @@ from allocator.core.numba.wide_tables import copied
 from allocator.core.plan import Plan
 from allocator.core.plans.reclaims import asked_to_leave
 from allocator.core.policy import Policy
-from allocator.core.snapshot import BitWords, Bools, Floats, Ints, Tree
+from allocator.core.snapshot import BitTable, Bools, Floats, Ints, Tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class PlanProblem:
     `capacity`, `free` (A, R), in thousandths: of each agent, by handle; zeros if it may not be
         offered.
     `total` (R,), in thousandths.
-    `excluded` (A, W): bit ``c % 64`` of word ``c // 64``: client c may not be served on this agent.
+    `excluded` (B, A, V): a bit for each pair, see `bit_tables`: the client may not be served there.
     `holder` (H,): sorted keys ``agent * 2**32 + client`` of all holdings.
     `holding` (H, R), in thousandths: their amounts.
     `on_offer` (O,): keys of the holdings with nothing in use.
@@ -60,7 +60,7 @@ class PlanProblem:
     capacity: Ints
     free: Ints
     total: Ints
-    excluded: BitWords
+    excluded: BitTable
     holder: Ints
     holding: Ints
     on_offer: Ints

@@ -14,15 +14,16 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from allocator.core import Floats, Grants, Ints, Plan, PlanProblem, Snapshot
+from allocator.core.numba.bit_tables import in_blocks, packed, some_on, width
 from allocator.core.numba.memo import fixed, memoize
-from allocator.core.snapshot import BitWords
+from allocator.core.snapshot import BitTable, BitWords
 from allocator.policies.filling import Criterion, CriterionFunction, Filling
 from allocator.policies.filling.policy import in_stages
 from allocator.policies.filling.scene import scene_builder
 from allocator.policies.filling.scene.blocks import lay_out
 from allocator.policies.filling.scene.loop_arrays import Scene
 from allocator.policies.filling.scene.scoring import USUAL
-from allocator.policies.plan_guided.keeping import Wish, behind, parts_of_tasks, words_of
+from allocator.policies.plan_guided.keeping import Wish, behind, mask, parts_of_tasks
 
 PlanFunction: TypeAlias = Callable[[PlanProblem], Plan]
 
@@ -79,18 +80,18 @@ class _Towards:
             yield _without(staged, kept) if kept.any() else staged
 
     def _planned(
-        self, snapshot: Snapshot, scene: Scene, criteria: Sequence[Criterion], kept: BitWords
+        self, snapshot: Snapshot, scene: Scene, criteria: Sequence[Criterion], kept: BitTable
     ) -> Iterator[Scene]:
         """Yield scenes in which agents serve only their clients by the plan, ranked by progress.
 
         A plan's targets already include the weights of all roles above a client, so roles do not
-        count. Adds to `kept`, (A, W): bits of the clients barred because parts of tasks are kept.
+        count. Adds to `kept` (B, A, V) bits of the clients barred because parts of tasks are kept.
         """
         plan, tree, agents = self.plan, snapshot.tree, scene.agents
         scheme = _all_of(len(criteria) - 1, len(tree.parent))
         towards = replace(snapshot, tree=tree._replace(scheme=scheme))
         places, node = scene_builder.places_of(towards, lay_out(towards, criteria))
-        unplanned = _unplanned(plan.group, plan.allowed, agents.barred.shape[1])
+        unplanned = _unplanned(plan.group, plan.allowed, width(agents.barred))
         planned = scene._replace(
             agents=scene_builder.with_excluded(agents, unplanned, np.ones_like(agents.barring)),
             places=places._replace(**_side_by_side(len(node))._asdict()),
@@ -107,7 +108,7 @@ class _Towards:
         scene: Scene,
         node: Ints,
         criteria: Sequence[Criterion],
-        kept: BitWords,
+        kept: BitTable,
     ) -> Iterator[Scene]:
         """Fill group by group, by each group's parts of the targets; then all other agents.
 
@@ -117,7 +118,7 @@ class _Towards:
         columns = len(snapshot.total) + 1
         own = scene.standing.measure[(len(criteria) - 1) * columns : len(criteria) * columns]
         in_all = own.copy()
-        barred, width = agents.barred, agents.barred.shape[1]
+        barred = agents.barred
         rows = _with_something_free(scene) if len(plan.part) else agents.row
         group = plan.group[rows]
         for each in np.unique(group[(group >= 0) & (group < len(plan.part))]).tolist():
@@ -132,13 +133,13 @@ class _Towards:
             late = behind(snapshot, places, wish)
             if len(late):
                 # Clients that lack a task come first, before others take what they wait for.
-                others = barred[row]
-                barred[row] |= ~words_of(late, width)
+                others = barred[:, row]
+                barred[:, row] |= ~packed(mask(late, len(snapshot.demand)), barred)
                 yield mine_only
-                barred[row] = others
+                barred[:, row] = others
                 late = behind(snapshot, places, wish)
-                kept[row] |= parts_of_tasks(snapshot, mine_only.agents, late)
-                barred[row] |= kept[row]
+                kept[:, row] |= parts_of_tasks(snapshot, mine_only.agents, late)
+                barred[:, row] |= kept[:, row]
             yield mine_only
             in_all += own - began
         own[:] = in_all
@@ -221,9 +222,9 @@ def _with_something_free(scene: Scene) -> Ints:
     return row[special | agents.free[row].any(axis=1)]
 
 
-def _without(scene: Scene, barred: BitWords) -> Scene:
+def _without(scene: Scene, barred: BitTable) -> Scene:
     agents = scene.agents
-    barring = agents.barring | barred.any(axis=1)
+    barring = agents.barring | some_on(barred)
     return scene._replace(agents=scene_builder.with_excluded(agents, barred, barring))
 
 
@@ -243,8 +244,8 @@ def _all_of(scheme: int, nodes: int) -> Ints:
 
 
 @memoize()
-def _unplanned(group: Ints, allowed: BitWords, width: int) -> BitWords:
-    """Return bits of the clients to which the plan gives nothing of an agent, (A, width)."""
-    everybody = np.full((1, width), ~np.uint64(0))
-    barred = np.concatenate([everybody, ~allowed[:, :width]])
-    return fixed(barred[group + 1])
+def _unplanned(group: Ints, allowed: BitWords, words: int) -> BitTable:
+    """Return bits of the clients to which the plan gives nothing of an agent, (B, A, V)."""
+    everybody = np.full((1, words), ~np.uint64(0))
+    barred = np.concatenate([everybody, ~allowed[:, :words]])
+    return fixed(np.ascontiguousarray(in_blocks(barred)[:, group + 1]))

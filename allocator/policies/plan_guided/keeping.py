@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from allocator.core import Bools, Floats, Ints, Snapshot
-from allocator.core.snapshot import BitWords
+from allocator.core.numba.bit_tables import packed, pair_bits
+from allocator.core.snapshot import BitTable
 from allocator.policies.filling import Criterion, characterised
 from allocator.policies.filling.scene.loop_arrays import Agents, Places
 
@@ -24,7 +25,6 @@ BESIDE = 0.05
 
 _WHOLE = 0.999  # of a task; allows for rounding
 _LOOKS_MAX = 10**6  # maximum pairs of clients and agents examined per cycle; else nothing is kept
-_BITS = 64
 
 
 class Wish(NamedTuple):
@@ -52,42 +52,41 @@ def behind(snapshot: Snapshot, places: Places, wish: Wish) -> Ints:
     return clients[has + _WHOLE * task <= wish.part[clients]]
 
 
-def parts_of_tasks(snapshot: Snapshot, agents: Agents, late: Ints) -> BitWords:
+def parts_of_tasks(snapshot: Snapshot, agents: Agents, late: Ints) -> BitTable:
     """Keep parts of tasks for clients that lack a task; return which clients must not get them.
 
     `agents`: the agents of a group, with what is free now.
     `late` (n,): clients that lack a task of the group.
-    Returns (J, W): bits of the clients that each agent must not serve.
+    Returns (B, J, V): bits of the clients that each agent must not serve.
     """
-    row, width = agents.row, agents.barred.shape[1]
-    kept = np.zeros((len(row), width), np.uint64)
+    row = agents.row
+    kept = np.zeros_like(agents.barred[:, row])
     if not len(row) or len(late) * len(row) > _LOOKS_MAX:
         return kept
     free, capacity = agents.free[row], snapshot.capacity[row]
-    unknown = words_of(np.flatnonzero(~characterised(snapshot)), width)
+    unknown = packed(~characterised(snapshot), kept)
     for client in late.tolist():
         demand = snapshot.demand[client]
         lacks = free < demand
         part = lacks & (free > 0)
         small = ~lacks | (demand <= SMALL * capacity)
-        bit = np.uint64(1 << client % _BITS)
         barred = np.zeros(len(row), np.bool_)
-        for words in (agents.excluded, agents.covered, agents.barred):
-            barred |= (words[row, client // _BITS] & bit) != 0
+        for table in (agents.excluded, agents.covered, agents.barred):
+            barred |= pair_bits(table, row, np.full(len(row), client))
         waits = part.any(axis=1) & small.all(axis=1) & ~barred
         for resource in np.flatnonzero(part[waits].any(axis=0)).tolist():
             here = waits & part[:, resource]
             needs = _take_little(snapshot, free[here], BESIDE * capacity[here], resource, client)
-            kept[here] |= words_of(needs, width)
+            kept[:, here] |= packed(needs, kept)
         # Clients of unknown demand take all that is free, so bar them where all of it is kept.
-        kept[waits & (part | (free == 0)).all(axis=1)] |= unknown
+        kept[:, waits & (part | (free == 0)).all(axis=1)] |= unknown
     return kept
 
 
 def _take_little(
     snapshot: Snapshot, free: Ints, little: Floats, resource: int, waiting: int
-) -> Ints:
-    """Return clients (n,) that need a resource, but could use little of the others with it.
+) -> Bools:
+    """Return the clients (C,) that need a resource, but could use little of the others with it.
 
     `free`, `little` (J, R), in thousandths: on the agents where the waiting client lacks a task.
     """
@@ -95,10 +94,11 @@ def _take_little(
     demand = snapshot.demand[known]
     tasks = snapshot.demand[waiting, resource] / demand[:, resource]
     used = np.minimum(tasks[:, None] * demand, free.max(axis=0))
-    return known[(used <= little.min(axis=0)).all(axis=1)]
+    return mask(known[(used <= little.min(axis=0)).all(axis=1)], len(snapshot.demand))
 
 
-def words_of(clients: Ints, width: int) -> BitWords:
-    bits: Bools = np.zeros(width * _BITS, np.bool_)
-    bits[clients] = True
-    return np.packbits(bits, bitorder="little").view(np.uint64)
+def mask(clients: Ints, count: int) -> Bools:
+    """Return flags (C,) of clients (n,)."""
+    flags = np.zeros(count, np.bool_)
+    flags[clients] = True
+    return flags

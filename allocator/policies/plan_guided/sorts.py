@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from allocator.core import Bools, Floats, Ints, distinct_rows
+from allocator.core import BitTable, Bools, Floats, Ints, distinct_rows, words_on
+from allocator.core.numba.bit_tables import width
 
 _BITS, _BYTE = 64, 8
 _OF_SIZES = 4  # groups per size of agents, so that sizes can be separated further by clients
@@ -36,36 +37,36 @@ class AgentSorts(NamedTuple):
     clients: int
 
 
-def distinct_agents(numbers: Ints, excluded: np.ndarray, rows: Ints, clients: Ints) -> AgentSorts:
+def distinct_agents(numbers: Ints, excluded: BitTable, rows: Ints, clients: Ints) -> AgentSorts:
     """Find the distinct agents.
 
-    `numbers` (n, K); `excluded` (A, W): bits of all clients, by agent; `rows` (n,): the agents.
+    `numbers` (n, K); `excluded` (B, A, V): bits of all clients; `rows` (n,): the agents.
     `clients` (C,): the clients that matter.
     """
     first, of_agent = _equal(numbers, excluded, rows, clients)
     step = max(_PAIRS // max(len(clients), 1), 1)
     allowed = np.zeros((len(first), -(-len(clients) // _BYTE)), np.uint8)
     for begin in range(0, len(first), step):
-        some = rows[first[begin : begin + step]]
-        allowed[begin : begin + step] = np.packbits(~bits_of(excluded[some], clients), axis=1)
+        words = words_on(excluded, rows[first[begin : begin + step]])
+        allowed[begin : begin + step] = np.packbits(~bits_of(words, clients), axis=1)
     times = np.bincount(of_agent, minlength=len(first))
     return AgentSorts(of_agent, times, numbers[first], allowed, len(clients))
 
 
-def _equal(numbers: Ints, excluded: np.ndarray, rows: Ints, clients: Ints) -> tuple[Ints, Ints]:
+def _equal(numbers: Ints, excluded: BitTable, rows: Ints, clients: Ints) -> tuple[Ints, Ints]:
     """Return the first of all equal agents, ascending (D,), and the index of each one's, (n,)."""
-    flags = np.zeros(_BITS * excluded.shape[1], np.bool_)
+    flags = np.zeros(_BITS * width(excluded), np.bool_)
     flags[clients[clients < len(flags)]] = True
     mask = np.packbits(flags, bitorder="little").view(np.uint64)
-    step = max(_PAIRS // (_BITS * excluded.shape[1] + 1), 1)
+    step = max(_PAIRS // (len(flags) + 1), 1)
     parts = [slice(begin, begin + step) for begin in range(0, len(rows), step)]
 
     def table(some: Ints) -> Ints:
-        words = excluded[rows[some]] & mask
+        words = words_on(excluded, rows[some]) & mask
         return np.concatenate([numbers[some], words.view(np.int64)], axis=1)
 
     every = np.arange(len(rows))
-    factors = np.cumprod(np.full(numbers.shape[1] + excluded.shape[1], _MARK, np.uint64))
+    factors = np.cumprod(np.full(numbers.shape[1] + len(mask), _MARK, np.uint64))
     marks = [table(every[part]).view(np.uint64) @ factors for part in parts]
     _, first, which = np.unique(
         np.concatenate([np.zeros(0, np.uint64), *marks]), return_index=True, return_inverse=True

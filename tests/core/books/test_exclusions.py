@@ -14,6 +14,8 @@ from allocator.core.books.eligibility import Eligibility, Late, set_of
 from allocator.core.books.rule_index import RuleIndex
 from allocator.core.checkpoint import Detached, restore, to_columns
 from allocator.core.constraints import parse_constraint
+from allocator.core.numba import bit_tables
+from allocator.core.numba.bit_tables import some_on
 from tests.counting import count_calls
 
 AGENTS, CLIENTS = 64, 150
@@ -233,7 +235,7 @@ def test_roles_of_a_framework_share_one_look_at_its_words(monkeypatch):
         words = _label(number).clauses
         for _ in range(2):
             relation.set_rules({client: Rule(words) for client in range(CLIENTS)})
-            assert not relation.excluded[:, 0].any()
+            assert not relation.excluded[0, :, 0].any()
     assert len(hashed) < 20
     relation.check()
 
@@ -293,8 +295,7 @@ def test_many_rules_at_once_do_what_they_do_one_by_one(traits, batches, rows):
         relation.set_agents(np.arange(5), traits)
         relation.tell(*_columns(rows))
     for rules in batches:
-        with patch.object(eligibility, "_BLOCK", 3):
-            at_once.set_rules(rules)
+        at_once.set_rules(rules)
         for client, rule in rules.items():
             slow.set_rule(client, rule)
         at_once.check()
@@ -302,7 +303,7 @@ def test_many_rules_at_once_do_what_they_do_one_by_one(traits, batches, rows):
         # The next rules are evaluated without an agent that existed before.
         for relation in (at_once, slow):
             relation.drop_agent(AGENTS - 1)
-        assert not np.any(at_once.excluded.any(axis=1) & ~at_once.excluding)
+        assert not np.any(some_on(at_once.excluded) & ~at_once.excluding)
 
 
 _step = st.one_of(
@@ -346,21 +347,21 @@ def _lived(relation: Eligibility, name: str, said) -> Eligibility:
     return relation
 
 
-@given(_lives, st.sampled_from([0, 64]), st.integers(1, 3))
-def test_every_pair_is_judged_after_any_changes(life, few, block):
+@given(_lives, st.sampled_from([0, 64]), st.integers(0, 2))
+def test_every_pair_is_judged_after_any_changes(life, few, shift):
     """Many changes at a time, or few; with caches, and without.
 
     Checked after each step, or after several.
     """
-    relation = Eligibility()
-    relation.reserve(agents=AGENTS, clients=CLIENTS)
     with (
+        patch.multiple(bit_tables, WORDS=1 << shift, _SHIFT=shift, _MASK=(1 << shift) - 1),
         patch.object(eligibility, "_FEW", few),
-        patch.object(eligibility, "_BLOCK", block),
         patch.object(agent_rules, "RARE", few),
         patch.object(rule_index, "RARE", few),
         patch.object(rule_index, "NAMING_BYTES", 4 * few),
     ):
+        relation = Eligibility()
+        relation.reserve(agents=AGENTS, clients=CLIENTS)
         for (name, said), looks in life:
             relation = _lived(relation, name, said)
             if looks:

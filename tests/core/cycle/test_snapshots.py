@@ -76,8 +76,8 @@ def shown_agent(shot: Snapshot, agent: int) -> tuple[Any, ...]:
     return (
         shot.capacity[row].tolist(),
         shot.free[row].tolist(),
-        shot.excluded[row].tolist(),
-        shot.filters.covered[row].tolist(),
+        shot.excluded[:, row].tolist(),
+        shot.filters.covered[:, row].tolist(),
         shot.filters.largest[:, row].tolist(),
         refused,
         holders.tolist(),
@@ -107,9 +107,9 @@ def test_a_cycle_over_some_agents_shows_of_them_what_a_full_one_does(
         assert shown_agent(later, agent) == shown_agent(whole, agent)
     bits = bits_of_filters(some)
     # The number of words depends on the number of rows allocated so far.
-    words = min(bits.shape[1], some.filters.covered.shape[1])
-    assert (some.filters.covered[:, :words] == bits[:, :words]).all()
-    assert not bits[:, words:].any()
+    words = min(bits.shape[2], some.filters.covered.shape[2])
+    assert (some.filters.covered[..., :words] == bits[..., :words]).all()
+    assert not bits[..., words:].any()
 
 
 @example(busy=set(range(1, AGENTS + 1)))

@@ -26,6 +26,7 @@ from allocator.core import (
 )
 from allocator.core.cycle.servable import servable
 from allocator.core.cycle.snapshot_builder import SnapshotBuilder
+from allocator.core.numba.bit_tables import has_bit
 from allocator.core.snapshot import Bounds, Snapshot
 from allocator.policies.filling.scene.scoring import USUAL
 from allocator.server.reports import report
@@ -39,10 +40,6 @@ from tests.strategies import snapshots
 INFO = FrameworkInfo("nobody")
 
 
-def bit(words: np.ndarray, agent: int, client: int) -> bool:
-    return bool(int(words[agent, client // 64]) >> client % 64 & 1)
-
-
 def is_servable(snapshot: Snapshot, client: int) -> bool:
     """Naive implementation: whether an agent has a permitted offer for a client, without quotas."""
     free = Bounds.none(len(snapshot.demand), len(snapshot.total))
@@ -51,8 +48,8 @@ def is_servable(snapshot: Snapshot, client: int) -> bool:
     supply = Supply(replace(snapshot, bounds=free, filters=filters))
     demand = snapshot.demand[client].tolist() if snapshot.characterised[client] else None
     return any(
-        not bit(snapshot.excluded, agent, client)
-        and not bit(snapshot.filters.covered, agent, client)
+        not has_bit(snapshot.excluded, agent, client)
+        and not has_bit(snapshot.filters.covered, agent, client)
         and supply.offer(client, agent, demand, USUAL) is not None
         for agent in snapshot.agents.tolist()
     )

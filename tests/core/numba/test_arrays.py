@@ -21,7 +21,7 @@ from allocator.core.numba.array_structures import (
     some,
 )
 from allocator.core.numba.columns import Column, Table, column, grown, listed, new_arrays
-from allocator.core.numba.wide_tables import columns_of, copied, fill, rows_of, write
+from allocator.core.numba.wide_tables import columns_of, copied, fill, write
 from allocator.core.snapshot import Bools, Ints
 
 KEYS = st.integers(0, 40)
@@ -194,7 +194,6 @@ def test_tables_are_written_and_copied_cell_by_cell(one, other, some, stretch: i
         assert (copied(one) == one).all()
     assert (whole == other).all()
     assert (part == np.where(chosen[:, None], other, one)).all()
-    assert (rows_of(one, rows) == one[rows]).all()
 
 
 @given(hnp.arrays(np.int64, (3, 5), elements=st.integers(-1, 1)), st.sets(st.integers(0, 4)))

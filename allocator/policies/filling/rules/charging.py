@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from allocator.core.numba.bit_tables import set_bit
 from allocator.policies.filling.rules import offers, quotas
 from allocator.policies.filling.scene.compiled import allocating, compiled, hot
 from allocator.policies.filling.scene.loop_arrays import Agents, Log, Offer, Places, Scene
@@ -139,7 +140,7 @@ def grant(scene: Scene, log: Log, place: int, agent: int) -> bool:
     left = _take_away(agents, offer, simple, place, agent)
     _add_up(scene, new, place, agent)
     if rule.joins and places.known[place]:
-        agents.stands[agent, client >> 6] |= np.uint64(1) << np.uint64(client & 63)
+        set_bit(agents.stands, agent, client)
     # Bar clients whose filters cover all that is left, so that they are not tried again.
     if left:
         offers.bar_refused(scene, agent)

@@ -9,6 +9,7 @@ tested against the minimum and filters; later parts may always be added.
 
 import numpy as np
 
+from allocator.core.numba.bit_tables import has_bit, set_bit, word_of
 from allocator.core.openings import OPENING_MAX
 from allocator.core.snapshot import UNBOUNDED, Bools, Bounds, Ints, Specials, Tier
 from allocator.policies.filling.rules import quotas
@@ -77,14 +78,14 @@ def _stands(scene: Scene, place: int, agent: int) -> bool:
     if not scene.rule.joins:
         return False
     client = scene.places.client[place]
-    word = scene.agents.stands[agent, client >> 6]
-    return (word >> np.uint64(client & 63)) & np.uint64(1) != np.uint64(0)
+    return has_bit(scene.agents.stands, agent, client)
 
 
 @hot
 def barred_in_word(agents: Agents, agent: int, word: int) -> np.uint64:
     """Return the clients of one word that an agent may not serve, if it is `barring`."""
-    return agents.excluded[agent, word] | agents.covered[agent, word] | agents.barred[agent, word]
+    bits = word_of(agents.excluded, agent, word) | word_of(agents.covered, agent, word)
+    return bits | word_of(agents.barred, agent, word)
 
 
 @hot
@@ -460,7 +461,7 @@ def bar_refused(scene: Scene, agent: int) -> None:
             for r in range(len(offer.plain)):
                 offer.plain[r] = agents.free[agent, r]
             if _covers(agents, kinds, offer, agent, refusal):
-                agents.barred[agent, client >> 6] |= np.uint64(1) << np.uint64(client & 63)
+                set_bit(agents.barred, agent, client)
         refusal = agents.next[refusal]
 
 

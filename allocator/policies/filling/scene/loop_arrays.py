@@ -7,7 +7,7 @@ order. Children still come before their parents; the root is the last place.
 from typing import NamedTuple
 
 from allocator.core.needs import ThresholdIndex
-from allocator.core.snapshot import BitWords, Bools, Bounds, Floats, Indices, Ints, Specials
+from allocator.core.snapshot import BitTable, Bools, Bounds, Floats, Indices, Ints, Specials
 
 
 class Places(NamedTuple):
@@ -79,10 +79,11 @@ class Agents(NamedTuple):
 
     `row` (J,): candidates, ascending.
     `free` (A, R), in thousandths; `minimum` (M, R), in thousandths.
-    `excluded`, `covered` (A, W): bits of the clients that an agent may not serve, because they are
-        excluded, or because their filters cover all that they could be offered: as in the snapshot.
-    `barred` (A, W): bits of further clients that it may not serve, found by the loops. Separate, as
-        copies of the other two would take hundreds of MiB if there are many clients.
+    `excluded`, `covered` (B, A, V): bits of the clients that an agent may not serve, because they
+        are excluded, or because their filters cover all that they could be offered: as in the
+        snapshot.
+    `barred` (B, A, V): bits of further clients that it may not serve, found by the loops. Separate,
+        as copies of the other two would take hundreds of MiB if there are many clients.
     `barring` (A,): agents that may have any of these bits; the others need no look-up.
     `head` (A,); `next`, `client` (X,); `amount` (K, X), in thousandths; `plain_kind` (R,);
         `largest` (K, A), in thousandths: the filters, as in `Filters` of the snapshot.
@@ -90,9 +91,9 @@ class Agents(NamedTuple):
     `special`, `special_free` (E,): `row` and `free` of `Specials`.
     `special_whole` (E,), in thousandths: what was free of it initially.
     `taker` (E,): the place that was granted a shared volume; -1 if none.
-    `stands` (A, W): bits of the clients that were granted something on an agent in this cycle, so
-        that there is an offer to add to. Clients with unknown demands, which are granted all that
-        is free, count only if that was before these loops (`Snapshot.earlier`). No rows if
+    `stands` (B, A, V): bits of the clients that were granted something on an agent in this cycle,
+        so that there is an offer to add to. Clients with unknown demands, which are granted all
+        that is free, count only if that was before these loops (`Snapshot.earlier`). No rows if
         `Rule.joins` is false.
     `holder` (H,): as in the snapshot, with `Snapshot.earlier` if `Rule.counts_agents`.
     """
@@ -100,9 +101,9 @@ class Agents(NamedTuple):
     row: Ints
     free: Ints
     minimum: Ints
-    excluded: BitWords
-    covered: BitWords
-    barred: BitWords
+    excluded: BitTable
+    covered: BitTable
+    barred: BitTable
     barring: Bools
     head: Indices
     next: Indices
@@ -115,7 +116,7 @@ class Agents(NamedTuple):
     special_free: Ints
     special_whole: Ints
     taker: Ints
-    stands: BitWords
+    stands: BitTable
     holder: Ints
 
 

@@ -10,12 +10,13 @@ from typing import NamedTuple
 import numpy as np
 
 from allocator.core.needs import ThresholdIndex, needs_of, threshold_index
+from allocator.core.numba.bit_tables import set_pairs, width
 from allocator.core.numba.compiled import loop, loop_view
 from allocator.core.numba.memo import fixed, memoize
 from allocator.core.numba.wide_tables import copied, untouched
 from allocator.core.openings import opens_with_several
 from allocator.core.snapshot import (
-    BitWords,
+    BitTable,
     Bools,
     Bounds,
     Floats,
@@ -65,7 +66,7 @@ def scene_of(
 
 
 def _thresholds_of(snapshot: Snapshot, effort: Effort | None) -> ThresholdIndex:
-    words = snapshot.excluded.shape[1]
+    words = width(snapshot.excluded)
     if effort is None or len(snapshot.agents) < effort.thresholds_from:
         return _no_thresholds(words)
     known, client = characterised(snapshot), snapshot.tree.client
@@ -277,12 +278,11 @@ def _earlier(snapshot: Snapshot, places: Places) -> Grants | None:
 def _agents_of(snapshot: Snapshot, rule: Rule, earlier: Grants | None, places: Places) -> Agents:
     filters, specials = snapshot.filters, snapshot.specials
     barring = snapshot.excluding | (filters.head >= 0)
-    stands = untouched(snapshot.excluded.shape if rule.joins else (0, 0), np.uint64)
+    stands = untouched(snapshot.excluded.shape if rule.joins else (1, 0, 0), np.uint64)
     holder, taker, whole = snapshot.holder, np.full(len(specials.free), -1), specials.free
     if earlier is not None:
         client, agent = earlier.client, earlier.agent
-        bit = np.uint64(1) << (client % 64).astype(np.uint64)
-        np.bitwise_or.at(stands, (agent, client // 64), bit)
+        set_pairs(stands, agent, client)
         if rule.counts_agents:
             holder = np.union1d(holder, earlier.pair)
         entry = specials.entries(agent[earlier.special_grant], earlier.special)
@@ -313,8 +313,8 @@ def _agents_of(snapshot: Snapshot, rule: Rule, earlier: Grants | None, places: P
     )
 
 
-def with_excluded(agents: Agents, more: BitWords, barring: Bools) -> Agents:
-    """Exclude more clients, (A, W) bits; what the loops bar does not affect the given agents."""
+def with_excluded(agents: Agents, more: BitTable, barring: Bools) -> Agents:
+    """Exclude more clients, (B, A, V) bits; what the loops bar does not affect the given agents."""
     return agents._replace(
         excluded=read_only(agents.excluded | more, np.uint64),
         barred=copied(agents.barred),

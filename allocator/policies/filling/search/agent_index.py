@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from allocator.core.numba.bit_tables import width
 from allocator.core.snapshot import BitWords, Bools, Floats, Ints
 from allocator.policies.filling.rules import offers, quota_precheck
 from allocator.policies.filling.scene import scoring
@@ -139,9 +140,9 @@ def begin(scene: Scene, held: Ints, effort: Effort) -> AgentIndex:
         least,
         quota_precheck.begin_precheck(scene),
         prefilter.begin(scene),
-        np.zeros((64, agents.barred.shape[1]), np.uint64),
+        np.zeros((64, width(agents.barred)), np.uint64),
         np.zeros(64, np.uint64),
-        np.array([0, effort.looks * agents.barred.shape[1] * slots]),
+        np.array([0, effort.looks * width(agents.barred) * slots]),
     )
     offers.mark_taking_part(places, scene.bounds, rule.stage, index.alive)
     for place in range(count):

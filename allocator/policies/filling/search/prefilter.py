@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from allocator.core import needs
+from allocator.core.numba.bit_tables import word_of
 from allocator.core.snapshot import BitWords, Bools, Ints, Tier
 from allocator.policies.filling.rules import offers
 from allocator.policies.filling.scene.compiled import allocating, compiled, hot
@@ -95,7 +96,7 @@ def of_word(scene: Scene, hopes: Hopes, agent: int, word: int, bits: np.uint64) 
         # Needs do not matter to leftovers, which make no task.
         return bits & _may_have_special(scene, agent, word)
     if scene.rule.several:
-        found = bits & scene.agents.stands[agent, word]
+        found = bits & word_of(scene.agents.stands, agent, word)
         bits &= ~found
     if bits != NO_BITS and hopes.some[0]:
         those = needs.could_do(thresholds, hopes.plain_step, word, bits)

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from allocator.core import needs
+from allocator.core.numba.bit_tables import width
 from allocator.core.snapshot import BitWords, Bools, Floats, Ints
 from allocator.policies.filling.rules import offers, quota_precheck, quotas
 from allocator.policies.filling.scene import scoring, tournament
@@ -56,7 +57,7 @@ class Visit(NamedTuple):
 def begin(scene: Scene) -> Visit:
     places, standing, agents, rule = scene.places, scene.standing, scene.agents, scene.rule
     count = len(places.parent)
-    words = agents.barred.shape[1]
+    words = width(agents.barred)
     visit = Visit(
         np.zeros(count),
         np.zeros(count, np.int64),
