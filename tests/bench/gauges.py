@@ -5,7 +5,7 @@ Each is a real part of a sidecar's work, small enough to run some thousand times
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import count
+from itertools import chain, count, repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -195,7 +195,8 @@ def agent_returns(agents: int, frameworks: int, meter: Meter) -> Turns:
 def made_up_kinds(agents: int, kinds: int, meter: Meter) -> Turns:
     """Everything is offered again; one agent has many kinds of resources that no other has."""
     allocator = at_scale.cluster(agents)
-    for _ in at_scale.makes_up_kinds(allocator, agents, kinds):
+    # The tenant's intervals end; the gauge's turns do not.
+    for _ in chain(at_scale.makes_up_kinds(allocator, agents, kinds), repeat(-1)):
         made, cost = meter(allocator.allocate, allocator.state.now_ms + 1000)
         assert len(made) == agents
         settle(allocator, made)

@@ -44,8 +44,9 @@ for line in sys.stdin:
     name, turns = json.loads(line)
     if name in GAUGES and name not in running:
         running[name] = GAUGES[name]()
-    took = sum(itertools.islice(running[name], turns)) / turns if name in running else None
-    print(json.dumps(took), flush=True)
+    took = list(itertools.islice(running.get(name, ()), turns))
+    assert len(took) == turns or name not in running, f"{name} has ended"
+    print(json.dumps(sum(took) / turns if took else None), flush=True)
 """
 
 Clock = Callable[[str, int], float | None]
