@@ -35,7 +35,7 @@ for name in json.loads(sys.argv[1]):
     if name in GAUGES:
         next(GAUGES[name]())
 """
-# Runs a gauge for some turns on each input line; null if the tree has no such gauge.
+# Runs a gauge for some turns on each input line; null if the tree has no such gauge, or it ended.
 _MEASURE = """
 import itertools, json, sys
 from tests.bench.gauges import GAUGES
@@ -45,12 +45,11 @@ for line in sys.stdin:
     if name in GAUGES and name not in running:
         running[name] = GAUGES[name]()
     took = list(itertools.islice(running.get(name, ()), turns))
-    assert len(took) == turns or name not in running, f"{name} has ended"
-    print(json.dumps(sum(took) / turns if took else None), flush=True)
+    print(json.dumps(sum(took) / turns if len(took) == turns else None), flush=True)
 """
 
 Clock = Callable[[str, int], float | None]
-"""Runs a gauge for some turns; returns milliseconds per turn, None if there is no such gauge."""
+"""Runs a gauge for some turns; returns milliseconds per turn, None if there are no such turns."""
 
 
 def started(tree: Path, code: str, *words: str) -> subprocess.Popen[str]:
@@ -79,11 +78,17 @@ def opened(tree: Path) -> Iterator[Clock]:
 
 def compare(name: str, before: Clock, now: Clock) -> tuple[float, float | None, float]:
     """Run a gauge in both trees in turn: milliseconds now and before, and the median ratio."""
-    first_ms = now(name, 2) or 0.0
-    if before(name, 2) is None:
-        return first_ms, None, 1.0
+
+    def run(turns: int) -> tuple[float, float | None]:
+        now_ms = now(name, turns)
+        assert now_ms, f"{name} ended"
+        return now_ms, before(name, turns)
+
+    first_ms, _ = run(2)
     turns = max(2, round(BLOCK_MS / max(first_ms, 1e-3)))
-    pairs = [(now(name, turns) or 0.0, before(name, turns) or 1e-9) for _ in range(BLOCKS)]
+    pairs = [(new, old) for new, old in (run(turns) for _ in range(BLOCKS)) if old]
+    if not pairs:
+        return first_ms, None, 1.0
     news, olds = zip(*pairs, strict=True)
     return min(news), min(olds), statistics.median(new / old for new, old in pairs)
 
