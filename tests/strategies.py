@@ -226,7 +226,7 @@ def snapshots(
     agents = draw(st.integers(1, agents_max)) + 1
     clients = draw(st.integers(1, clients_max))
     # So that bits of two words, or of two blocks of words, are in use.
-    absent = draw(st.sampled_from([0, 0, 0, 61, 70, 1022]))
+    absent = draw(st.sampled_from([0, 0, 0, 0, 61, 70, 2046]))
     shapes = draw(amounts((draw(st.integers(1, 3)), resources)))
     capacity = shapes[draw(amounts((agents,), range(len(shapes))))]
     capacity[0] = 0

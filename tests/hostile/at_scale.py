@@ -185,6 +185,23 @@ def bars_half_in_many_roles(allocator: Allocator, _: int) -> Iterator[int]:
         yield INTERVAL_MS // 2
 
 
+def bars_half_beside_many_pairs(allocator: Allocator, agents: int) -> Iterator[int]:
+    """As has-many-pairs; then one framework excludes half of the agents in a thousand roles."""
+    yield from has_many_pairs(allocator, agents)
+    info = _tenant("tenant", "a0=v0|v2|v4|v6")
+    allocator.step(AddFramework(HOSTILE + 60, info, tuple(range(2, 1002))))
+    for _ in range(3):
+        yield -1
+
+
+def refuses_in_many_roles(allocator: Allocator, _: int) -> Iterator[int]:
+    """A framework with a thousand roles refuses all that it is offered, as the honest one does."""
+    info = FrameworkInfo("tenant", capabilities=frozenset({"MULTI_ROLE"}))
+    allocator.step(AddFramework(HOSTILE, info, tuple(range(2, 1002))))
+    for _ in range(15):
+        yield 600_000
+
+
 def makes_up_kinds(allocator: Allocator, _: int, kinds: int = 512) -> Iterator[int]:
     """Agents have 510 additional kinds of resources, all on one of them."""
     more = range(2, kinds)
@@ -262,6 +279,8 @@ SCENARIOS: dict[str, Scenario] = {
         comes_back_to_named_hosts,
         has_many_pairs,
         bars_half_in_many_roles,
+        bars_half_beside_many_pairs,
+        refuses_in_many_roles,
         makes_up_kinds,
         reserves_for_many_roles,
         needs_a_thousandth,

@@ -1,10 +1,11 @@
 """Tables with a bit for each pair of an agent and a client.
 
 The bit of client c is bit ``c % 64`` of *word* ``w = c // 64``, which is stored at
-``table[w // 16, agent, w % 16]``. A table (B, A, V) so consists of B *blocks* of up to 1,024
-clients, with V words for each agent; V is 16, or less if there is one block. Clients with nearby
-numbers, such as all roles of one framework, therefore take few pages of memory: with 50,000 agents,
-6.4 MB for each block in which some bit is set, no matter how many clients there are.
+``table[w // 32, agent, w % 32]``. So a table (B, A, V) consists of B *blocks* of 2,048 clients,
+with V words for each agent; V is 32, or less if there is one block. Clients with nearby numbers,
+such as all roles of one framework, share pages of memory: with 50,000 agents a block takes 13 MB
+once it has bits on all of them, however many other clients there are. Smaller blocks would take
+less, but searching the words of an agent, block by block, would take longer.
 """
 
 from typing import Any
@@ -19,10 +20,10 @@ from allocator.core.numba.wide_tables import untouched, write
 BITS = 64
 """Clients per word."""
 
-WORDS = 16
+WORDS = 32
 """Words per block, a power of two."""
 
-_SHIFT, _MASK = 4, WORDS - 1
+_SHIFT, _MASK = 5, WORDS - 1
 
 
 # For loops.

@@ -31,8 +31,8 @@ from allocator.core.numba.bit_tables import (
 )
 
 AGENTS = 5
-CLIENTS = st.sampled_from([1, 64, 65, 1023, 1024, 1025, 3000])
-_pairs = st.sets(st.tuples(st.integers(0, AGENTS - 1), st.integers(0, 2999)))
+CLIENTS = st.sampled_from([1, 64, 65, 1500, 2048, 2049, 5000])
+_pairs = st.sets(st.tuples(st.integers(0, AGENTS - 1), st.integers(0, 4999)))
 
 
 def columns(pairs: set[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
@@ -109,7 +109,7 @@ def test_rows_are_read_and_written(some, others, clients, agents):
     }
 
 
-@given(_pairs, CLIENTS, st.sets(st.integers(0, 2999)))
+@given(_pairs, CLIENTS, st.sets(st.integers(0, 4999)))
 def test_bits_of_some_clients_are_kept(some, clients, kept):
     table = table_of(known(some, clients), clients)
     flags = np.isin(np.arange(clients), sorted(kept))
@@ -134,4 +134,4 @@ def test_the_roles_of_a_framework_take_the_same_memory_in_any_cluster(clients):
     for client in range(clients - 1000, clients, 10):
         set_pairs(table, agents, np.full(len(agents), client))
     assert some_on(table).all()
-    assert resident_bytes() - before < 12_000_000
+    assert resident_bytes() - before < 16_000_000
