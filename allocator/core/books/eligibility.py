@@ -102,8 +102,9 @@ class Eligibility:
 
     def drop_agent(self, agent: int) -> None:
         self._traits[agent] = None
-        block, word = np.nonzero(self._told[:, agent])
-        self._told[block, agent, word] = 0
+        if self._marked:
+            block, word = np.nonzero(self._told[:, agent])
+            self._told[block, agent, word] = 0
         if self._painted is not None:
             self._painted.agents.add(agent)
 
@@ -284,7 +285,9 @@ class Eligibility:
         if len(agents) <= _FEW:
             its = (self._traits[agent] for agent in agents)
             barred = [0 if each is None else index.barred(each) for each in its]
-            bad = self._told[:, rows] | self._in_blocks(barred)
+            bad = self._in_blocks(barred)
+            if self._marked:
+                bad = bad | self._told[:, rows]
             bit_tables.write_rows(painted.excluded, bad, rows)
             for clients in set(barred):
                 painted.some |= clients
@@ -300,7 +303,7 @@ class Eligibility:
             painted.excluded[:, rows[at]] |= self._in_blocks(self._late.clients)[:, group]
             for clients in self._late.clients:
                 painted.some |= clients
-        painted.excluding[rows] = painted.excluded[:, rows].any(axis=(0, 2))
+        painted.excluding[rows] = bit_tables.some_on(painted.excluded[:, rows])
 
     def _in_blocks(self, sets: Sequence[int]) -> BitTable:
         """Convert sets of clients, see `set_of`, to rows of a table, (B, n, V)."""
