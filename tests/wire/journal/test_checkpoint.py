@@ -13,7 +13,13 @@ from allocator.policies import build
 from allocator.v1 import journal_pb2
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import Sidecar
-from allocator.wire.journal.checkpoint import mark, read_checkpoint, read_mark, write_checkpoint
+from allocator.wire.journal.checkpoint import (
+    VERSION,
+    mark,
+    read_checkpoint,
+    read_mark,
+    write_checkpoint,
+)
 from allocator.wire.session.sidecar import Answer
 from tests.wire.dialogue import POLICY, WELCOME, Module, declined
 
@@ -139,10 +145,10 @@ def test_pieces_of_any_size_are_a_checkpoint(cuts):
 
 
 def test_a_newer_checkpoint_is_reported(monkeypatch):
-    monkeypatch.setattr("allocator.wire.journal.checkpoint.VERSION", 2)
+    monkeypatch.setattr("allocator.wire.journal.checkpoint.VERSION", VERSION + 1)
     newer = checkpoint()
     monkeypatch.undo()
-    with pytest.raises(CheckpointError, match="has version 2; 1 can be read"):
+    with pytest.raises(CheckpointError, match=f"has version {VERSION + 1}; {VERSION} can be read"):
         read(newer)
 
 
