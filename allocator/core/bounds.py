@@ -50,9 +50,9 @@ CLAUSE_VALUES_MAX = 4096
 ROLES_OF_FRAMEWORK_MAX = 4096
 """Maximum number of roles in which a framework is served; `limits.clients` bounds the total."""
 
-FRAMEWORK_FILTERS_MAX = 500_000
-"""Filters of one framework, enough to refuse all of 50,000 agents in ten roles. Later ones are
-forgotten until some have expired."""
+FRAMEWORK_FILTERS_MAX = 400_000
+"""Filters of one framework, enough to refuse all of 50,000 agents in eight roles. While it has as
+many, it gets no offers, so that it does not add more."""
 
 FILTER_BYTES_MAX = 2**32
 """Maximum size of all filters, each of which has an amount for each of the callers' kinds."""

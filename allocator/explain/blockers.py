@@ -157,6 +157,9 @@ def _of_the_client(work: _Work) -> None:
         cause = "the framework suppressed offers (SUPPRESS)"
         mend = "let the framework REVIVE its offers in this role"
         work.mark("suppressed", cause, everywhere, mend, since_ms=since)
+    if rows.satiated[client]:
+        cause = "the framework has as many refusals in force as one may have, in all of its roles"
+        work.mark("filter", cause, everywhere, _REVIVE)
     if rows.paused[client]:
         role = picture.names.path[int(picture.names.role[client])]
         cause = f"an operator, or the calendar, paused the role {role} or one above it"

@@ -185,6 +185,7 @@ def next_offer(picture: Picture, subject: Subject) -> NextOffer:
         (rows.active[client], "the framework is not connected"),
         (rows.subscribed[client], "the framework left this role"),
         (not rows.suppressed[client], "the framework suppressed offers"),
+        (not rows.satiated[client], "the framework has too many refusals in force"),
     ):
         if not wants:
             return NextOffer.none(why)

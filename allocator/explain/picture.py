@@ -78,6 +78,7 @@ class ClientRows:
     `inactive_ms` (C,): when its framework was last activated or deactivated.
     `offered_ms` (C,): when a cycle last decided to offer it something; 0: never.
     `paused` (C,): whether operators paused the role or one of its ancestors.
+    `satiated` (C,): whether its framework has too many refusals in force to get offers.
     `demand`, `held`, `offered` (C, R), in thousandths.
     `wants` (C,): as returned by `wanting`.
     """
@@ -87,6 +88,7 @@ class ClientRows:
         self.subscribed, self.suppressed = clients.subscribed.copy(), clients.suppressed.copy()
         self.active = frameworks.active[clients.framework]
         self.paused = state.paused_roles()[clients.role]
+        self.satiated = np.isin(clients.framework, state.satiated)
         self.live = state.live_clients()
         self.changed_ms = clients.changed_ms.copy()
         self.inactive_ms = frameworks.changed_ms[clients.framework]

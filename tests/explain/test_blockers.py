@@ -26,6 +26,7 @@ from allocator.core import (
 )
 from allocator.core.checkpoint import to_columns
 from allocator.core.demand.durations import bucket_of
+from allocator.core.filters import table
 from allocator.explain import (
     UnknownSubjectError,
     cycles,
@@ -84,6 +85,23 @@ def test_a_suppressed_framework_sees_since_when():
     found = blockers(a)["suppressed"]
     assert (found.agents, found.since_ms) == (1, suppressed_ms)
     assert "REVIVE" in found.mend
+
+
+def test_too_many_refusals_of_a_framework_are_a_cause(monkeypatch):
+    a = world()
+    a.agent("cpus:4;mem:4")
+    a.framework("r", name="f")
+    (offer,) = a.cycle()
+    a.decline(offer, refuse_s=60)
+    monkeypatch.setattr(table, "FRAMEWORK_FILTERS_MAX", 1)
+    assert a.cycle() == []
+    (client,) = ask(a, "f").clients
+    causes = [each.cause for each in client.blockers]
+    assert (
+        "the framework has as many refusals in force as one may have, in all of its roles" in causes
+    )
+    assert client.open_agents == 0
+    assert client.forecast == "no forecast: the framework has too many refusals in force"
 
 
 def test_a_cause_is_counted_with_what_it_alone_keeps_back():

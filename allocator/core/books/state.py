@@ -208,7 +208,14 @@ class State:
         clients = self.clients
         live = clients.subscribed & ~clients.suppressed & self.frameworks.active[clients.framework]
         live &= ~self.paused_roles()[clients.role]
+        if satiated := self.satiated:
+            live &= ~np.isin(clients.framework, satiated)
         return live & ~self.over_budget(hard=True) if self.memory.budgets.over else live
+
+    @property
+    def satiated(self) -> tuple[int, ...]:
+        """The frameworks that have too many refusals in force to get offers."""
+        return self.filters.satiated(self.clients.framework)
 
     def paused_roles(self) -> Bools:
         """Return which roles operators paused, directly or by an ancestor, (n,) by handle."""

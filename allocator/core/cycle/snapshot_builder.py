@@ -189,7 +189,7 @@ class SnapshotBuilder:
         flat = state.settings.policy.flat
         return self._keep(
             "shape",
-            (state.clients.version, state.memory.budgets.version, flat),
+            (state.clients.version, state.memory.budgets.version, state.satiated, flat),
             lambda: shape(state.live_clients(), state.clients.role, state.roles, flat=flat),
         )
 

@@ -57,6 +57,20 @@ class FilterTable:
         """Whether `count` more filters fit without limiting any framework to its part."""
         return len(self) + count <= self._most() // 2
 
+    def satiated(self, framework: Ints) -> tuple[int, ...]:
+        """Return the frameworks with as many filters as one may have; they get no more offers.
+
+        Otherwise they could add filters without end. If filters were forgotten instead, agents
+        would still be granted to the framework, and the host, which knows these filters, would
+        reject the decisions.
+
+        `framework` (C,): the framework of each client.
+        """
+        if len(self) < FRAMEWORK_FILTERS_MAX:
+            return ()
+        own = np.bincount(framework, self.rows.per_client[: len(framework)])
+        return tuple(np.flatnonzero(own >= FRAMEWORK_FILTERS_MAX).tolist())
+
     def add(
         self,
         client: Ints,
@@ -71,10 +85,9 @@ class FilterTable:
         `kind` (k,), `amount` (N, k): the refused amounts.
         `framework` (C,): the framework of each client.
         """
-        count = len(client)
-        if len(self) + count > FRAMEWORK_FILTERS_MAX or not self.has_room(count):
-            kept = self._within_share(framework, client)
-            self.forgotten += count - len(kept)
+        if not self.has_room(len(client)):
+            kept = self._within_share(framework, client, self._most() - len(self))
+            self.forgotten += len(client) - len(kept)
             client, agent, amount = client[kept], agent[kept], amount[kept]
             expires_ms = expires_ms[kept]
         if not len(client):
@@ -90,27 +103,18 @@ class FilterTable:
         row_bytes = _ROW_BYTES + 8 * len(self.rows.amount)
         return min(self._limit, FILTER_BYTES_MAX // row_bytes)
 
-    def _within_share(self, framework: Ints, client: Ints) -> Ints:
-        """Choose which filters to keep, so that no framework has more than its maximum.
+    def _within_share(self, framework: Ints, client: Ints, free: int) -> Ints:
+        """Choose which filters to keep when few rows are free.
 
-        When few rows are free, no framework gets more rows than remain free, so that others can
-        still add filters.
+        No framework gets more rows than remain free, so that others can still add filters.
         """
         own = np.bincount(framework, self.rows.per_client[: len(framework)])
         who = framework[client]
-        roomy = self.has_room(len(client))
-        if roomy and (own[who] + len(client) <= FRAMEWORK_FILTERS_MAX).all():
-            return np.arange(len(client))
-        # How many filters of the same framework come before each.
         order = np.argsort(who, kind="stable")
         ranked = who[order]
         before = np.empty(len(who), np.int64)
         before[order] = np.arange(len(who)) - np.searchsorted(ranked, ranked)
-        kept = before + own[who] < FRAMEWORK_FILTERS_MAX
-        if roomy:
-            return np.flatnonzero(kept)
-        free = self._most() - len(self)
-        return np.flatnonzero(kept & (2 * before + own[who] < free))[: max(free, 0)]
+        return np.flatnonzero(2 * before + own[who] < free)[: max(free, 0)]
 
     def refuse_rest(self, client: int, agent: int, kind: int, amount: int, expires_ms: int) -> None:
         """Do not offer a client this amount of a rest kind, see `RestKindFilters`."""

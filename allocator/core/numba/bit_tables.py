@@ -15,7 +15,7 @@ import numpy as np
 from allocator.core.numba.array_structures import enlarged, larger_size, pack
 from allocator.core.numba.array_types import BitTable, BitWords, Bools, Ints
 from allocator.core.numba.compiled import loop, loop_view, part
-from allocator.core.numba.wide_tables import untouched, write
+from allocator.core.numba.wide_tables import untouched
 
 BITS = 64
 """Clients per word."""
@@ -129,9 +129,7 @@ def of_client(table: BitTable, client: int) -> Bools:
 
 def some_on(table: BitTable) -> Bools:
     """Return whether any bit of an agent is set, (A,)."""
-    found = np.zeros(agents_in(table), np.bool_)
-    for block in table:
-        found |= block.any(axis=1)
+    found: Bools = np.bitwise_or.reduce(table, axis=0).any(axis=1)
     return found
 
 
@@ -160,8 +158,8 @@ def rows_of(table: BitTable, agents: Ints) -> BitTable:
 
 def write_rows(into: BitTable, rows: BitTable, agents: Ints) -> None:
     """Make the rows of some agents (n,) equal to others; equal cells are not written."""
-    for old, new in zip(into, rows, strict=True):
-        write(old, new, agents)
+    block, row, word = np.nonzero(into[:, agents] != rows)
+    into[block, agents[row], word] = rows[block, row, word]
 
 
 @loop

@@ -6,6 +6,7 @@ same result if the arrays are the same objects. So a cycle over one agent does n
 unchanged data of thousands of clients.
 """
 
+import mmap
 from collections.abc import Callable
 from functools import lru_cache, wraps
 from typing import Any, ParamSpec, TypeVar
@@ -20,17 +21,22 @@ _Result = TypeVar("_Result")
 
 def fixed(array: NDArray[_Item]) -> NDArray[_Item]:
     """Make an array permanently read-only; a view is copied first."""
-    if array.base is not None and not is_fixed(array):
+    if not _is_whole(array) and not is_fixed(array):
         array = array.copy()
     array.flags.writeable = False
     return array
+
+
+def _is_whole(array: np.ndarray) -> bool:
+    """Whether an array is no view of another one; large tables are in a map of their own."""
+    return array.base is None or isinstance(array.base, mmap.mmap)
 
 
 def is_fixed(array: np.ndarray) -> bool:
     """Whether an array can be written neither directly nor through its base."""
     base: object = array.base
     return not array.flags.writeable and (
-        base is None or (isinstance(base, np.ndarray) and not base.flags.writeable)
+        _is_whole(array) or (isinstance(base, np.ndarray) and not base.flags.writeable)
     )
 
 

@@ -16,7 +16,8 @@ _UNTOUCHED_BYTES = 1 << 22
 """NumPy requests huge pages for arrays of at least this size, so writing a cell takes 2 MiB."""
 
 _WIDE_BYTES = 1 << 10
-"""Rows of at least this size are wide; with shorter ones, several agents share a page."""
+"""Rows of at least this size are wide; with shorter ones, several agents share a page. A table of
+bits is wide if it has several blocks, see `bit_tables`."""
 
 STRETCH = 1 << 16
 """Number of cells that are compared at a time."""
@@ -33,7 +34,7 @@ def untouched(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:  # noqa: ANN4
     pages = mmap.mmap(-1, zeros.nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     with suppress(OSError):  # the system has no huge pages
         pages.madvise(mmap.MADV_NOHUGEPAGE)
-    return np.frombuffer(pages, dtype).reshape(shape)
+    return np.ndarray(shape, dtype, buffer=pages)
 
 
 def is_wide(array: NDArray[Any]) -> bool:

@@ -247,5 +247,6 @@ def _all_of(scheme: int, nodes: int) -> Ints:
 def _unplanned(group: Ints, allowed: BitWords, words: int) -> BitTable:
     """Return bits of the clients to which the plan gives nothing of an agent, (B, A, V)."""
     everybody = np.full((1, words), ~np.uint64(0))
-    barred = np.concatenate([everybody, ~allowed[:, :words]])
-    return fixed(np.ascontiguousarray(in_blocks(barred)[:, group + 1]))
+    of_group = in_blocks(np.concatenate([everybody, ~allowed[:, :words]]))
+    barred = np.empty((len(of_group), len(group), of_group.shape[2]), np.uint64)
+    return fixed(np.take(of_group, group + 1, axis=1, out=barred))

@@ -59,8 +59,8 @@ def parts_of_tasks(snapshot: Snapshot, agents: Agents, late: Ints) -> BitTable:
     `late` (n,): clients that lack a task of the group.
     Returns (B, J, V): bits of the clients that each agent must not serve.
     """
-    row = agents.row
-    kept = np.zeros_like(agents.barred[:, row])
+    row, (blocks, _, words) = agents.row, agents.barred.shape
+    kept = np.zeros((blocks, len(row), words), np.uint64)
     if not len(row) or len(late) * len(row) > _LOOKS_MAX:
         return kept
     free, capacity = agents.free[row], snapshot.capacity[row]

@@ -174,7 +174,7 @@ def _decompress(pieces: Iterable[bytes]) -> Iterator[bytes]:
 def read_checkpoint(pieces: Iterable[bytes], end: Mark) -> Column:
     """Read a checkpoint from the contents of its records.
 
-    Raises CheckpointError if it is invalid, of a later version, or its mark differs from `end`.
+    Raises CheckpointError if it is invalid, of another version, or its mark differs from `end`.
     """
     plain = _Plain(pieces)
     length = bytearray(_LENGTH.size)

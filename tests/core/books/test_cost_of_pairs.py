@@ -23,7 +23,7 @@ from tests.counting import resident_bytes
 from tests.world.rows import given_back, holdings_of, settled
 
 AGENTS, FRAMEWORKS, ROLES = 4039, 16, 1000
-"""Each table of such pairs has 8 MiB; two agents share a page of it."""
+"""Each table of such pairs has 8 MiB; sixteen agents share a page of it."""
 
 PAGES_MAX = 256 * 1024
 """Bytes for a few pairs, including what the system allocates with them."""

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -279,6 +280,11 @@ def test_exclusions_before_drains_survive_changes_of_rules_and_agents():
     relation.check()
 
 
+def blocks_of_words(shift: int) -> Any:
+    """Make blocks small, so that these clients are in several ones."""
+    return patch.multiple(bit_tables, WORDS=1 << shift, _SHIFT=shift, _MASK=(1 << shift) - 1)
+
+
 _few_clients = st.sampled_from(
     [0, 1, 63, 64, CLIENTS - 1]
 )  # so few that rules and rows meet on the same pairs
@@ -290,20 +296,21 @@ _few_clients = st.sampled_from(
     st.lists(st.tuples(_few_clients, st.integers(0, 4), st.booleans()), max_size=20),
 )
 def test_many_rules_at_once_do_what_they_do_one_by_one(traits, batches, rows):
-    at_once, slow = _relation(AGENTS, CLIENTS), _relation(AGENTS, CLIENTS)
-    for relation in (at_once, slow):
-        relation.set_agents(np.arange(5), traits)
-        relation.tell(*_columns(rows))
-    for rules in batches:
-        at_once.set_rules(rules)
-        for client, rule in rules.items():
-            slow.set_rule(client, rule)
-        at_once.check()
-        assert at_once.excluded.tolist() == slow.excluded.tolist()
-        # The next rules are evaluated without an agent that existed before.
+    with blocks_of_words(1):
+        at_once, slow = _relation(AGENTS, CLIENTS), _relation(AGENTS, CLIENTS)
         for relation in (at_once, slow):
-            relation.drop_agent(AGENTS - 1)
-        assert not np.any(some_on(at_once.excluded) & ~at_once.excluding)
+            relation.set_agents(np.arange(5), traits)
+            relation.tell(*_columns(rows))
+        for rules in batches:
+            at_once.set_rules(rules)
+            for client, rule in rules.items():
+                slow.set_rule(client, rule)
+            at_once.check()
+            assert at_once.excluded.tolist() == slow.excluded.tolist()
+            # The next rules are evaluated without an agent that existed before.
+            for relation in (at_once, slow):
+                relation.drop_agent(AGENTS - 1)
+            assert not np.any(some_on(at_once.excluded) & ~at_once.excluding)
 
 
 _step = st.one_of(
@@ -354,7 +361,7 @@ def test_every_pair_is_judged_after_any_changes(life, few, shift):
     Checked after each step, or after several.
     """
     with (
-        patch.multiple(bit_tables, WORDS=1 << shift, _SHIFT=shift, _MASK=(1 << shift) - 1),
+        blocks_of_words(shift),
         patch.object(eligibility, "_FEW", few),
         patch.object(agent_rules, "RARE", few),
         patch.object(rule_index, "RARE", few),

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from allocator.core.bounds import FILTER_BYTES_MAX
 from allocator.core.filters import table as tables
 from allocator.core.filters.table import FilterTable
+from tests.core.session import Session
 
 AGENTS, LIMIT = 200, 100
 FRAMEWORK = np.array([0, 1, 1, 2, 3])  # by client; the first framework has two clients
@@ -63,22 +64,29 @@ def test_filters_without_room_are_counted() -> None:
     assert table.forgotten == AGENTS - 1 - len(table)
 
 
-def test_a_framework_keeps_at_most_its_maximum(monkeypatch) -> None:
-    """Also while there is plenty of room, and in all of its roles together."""
-    monkeypatch.setattr(tables, "FRAMEWORK_FILTERS_MAX", 50)
-    table = new_table(limit=1_000_000)
-    both = np.tile([1, 2, 3], 20)
-    agents = np.arange(1, len(both) + 1)
-    rows = np.zeros(1, np.int64), np.ones((len(both), 1), np.int64), np.full(len(both), 10_000)
-    table.add(both, agents, *rows, FRAMEWORK)
-    assert (kept(table, 1), kept(table, 2), table.forgotten) == (40, 20, 0)
-    decline(table, 2, range(100, 130))
-    decline(table, 3, range(100, 130))
-    assert (kept(table, 1), kept(table, 2), table.forgotten) == (50, 50, 20)
-    table.check()
-    table.expire(10_001)
-    decline(table, 2, range(100, 130))
-    assert kept(table, 1) == 30
+def test_a_framework_that_refused_very_often_gets_no_offers(monkeypatch) -> None:
+    """In none of its roles, until refusals expire; others get all agents meanwhile."""
+    monkeypatch.setattr(tables, "FRAMEWORK_FILTERS_MAX", 30)
+    session = Session(roles={1: "a", 2: "b", 3: "c", 4: "d"})
+    for agent in range(1, 21):
+        session.agent(agent, 4, 8)
+    session.framework(1, 1, 2, 3)
+    for cycle in (1, 2):
+        offers = session.cycle(1000 * cycle)
+        assert len(offers) == 20
+        for offer in offers:
+            session.give_back(offer, 60_000)
+    assert session.cycle(3000) == []
+    assert session.allocator.last_cycle.clients == 0
+    session.framework(2, 4)
+    offers = session.cycle(4000)
+    assert {offer[0] for offer in offers} == {2}
+    assert len(offers) == 20
+    for offer in offers:
+        session.give_back(offer, 600_000)
+    assert session.state.filters.forgotten == 0
+    assert len(session.cycle(61_001)) == 20
+    session.allocator.check()
 
 
 def test_wide_refusals_are_fewer(monkeypatch) -> None:

@@ -126,7 +126,7 @@ def resident_bytes() -> int:
 
 
 @pytest.mark.parametrize("clients", [1000, 60_000])
-def test_the_roles_of_a_framework_take_the_same_memory_in_any_cluster(clients):
+def test_roles_of_a_framework_take_the_same_memory_in_any_cluster(clients):
     """Not a page for each agent: that would be 80 MB."""
     table = empty_table(20_000, clients)
     agents = np.arange(20_000)

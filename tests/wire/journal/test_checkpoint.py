@@ -144,12 +144,13 @@ def test_pieces_of_any_size_are_a_checkpoint(cuts):
     assert mark(root) == read_mark(end.checkpoint_end)
 
 
-def test_a_newer_checkpoint_is_reported(monkeypatch):
-    monkeypatch.setattr("allocator.wire.journal.checkpoint.VERSION", VERSION + 1)
-    newer = checkpoint()
+@pytest.mark.parametrize("version", [VERSION - 1, VERSION + 1])
+def test_a_checkpoint_of_another_version_is_reported(monkeypatch, version):
+    monkeypatch.setattr("allocator.wire.journal.checkpoint.VERSION", version)
+    other = checkpoint()
     monkeypatch.undo()
-    with pytest.raises(CheckpointError, match=f"has version {VERSION + 1}; {VERSION} can be read"):
-        read(newer)
+    with pytest.raises(CheckpointError, match=f"has version {version}; {VERSION} can be read"):
+        read(other)
 
 
 def test_a_removed_policy_is_reported():
