@@ -60,16 +60,21 @@ class FilterTable:
     def satiated(self, framework: Ints) -> tuple[int, ...]:
         """Return the frameworks with as many filters as one may have; they get no more offers.
 
+        When half of the rows are in use, a framework may have as many as are free.
+
         Otherwise they could add filters without end. If filters were forgotten instead, agents
         would still be granted to the framework, and the host, which knows these filters, would
         reject the decisions.
 
         `framework` (C,): the framework of each client.
         """
-        if len(self) < FRAMEWORK_FILTERS_MAX:
+        most = FRAMEWORK_FILTERS_MAX
+        if not self.has_room(0):
+            most = min(most, max(self._most() - len(self), 1))
+        if len(self) < most:
             return ()
         own = np.bincount(framework, self.rows.per_client[: len(framework)])
-        return tuple(np.flatnonzero(own >= FRAMEWORK_FILTERS_MAX).tolist())
+        return tuple(np.flatnonzero(own >= most).tolist())
 
     def add(
         self,

@@ -499,9 +499,9 @@ class LimitsSection(Section):
     filters: Annotated[int, Field(ge=1, le=1_000_000_000)] = Field(
         20_000_000,
         description=(
-            "Refusals in force. When half of this number is in use, each framework may have"
-            " at most as many refusals as are left; its further refusals are forgotten."
-            " A framework with 400,000 refusals in force gets no offers until some expire."
+            "Refusals in force. A framework with 400,000 of them, or, when half of this number is"
+            " in use, with as many as are left, gets no offers until some of them expire."
+            " Refusals that do not fit are forgotten."
         ),
     )
     message_bytes_max: Annotated[int, Field(ge=64 * 1024, le=GIB)] = Field(

@@ -89,6 +89,18 @@ def test_a_framework_that_refused_very_often_gets_no_offers(monkeypatch) -> None
     session.allocator.check()
 
 
+def test_when_half_of_the_filters_are_in_use_few_are_enough() -> None:
+    table = new_table()
+    decline(table, 1, range(1, 51))
+    assert table.satiated(FRAMEWORK) == ()
+    decline(table, 1, range(51, 61))
+    decline(table, 3, range(1, 21))
+    assert (len(table), kept(table, 1), kept(table, 2)) == (70, 50, 20)
+    assert table.satiated(FRAMEWORK) == (1,)
+    decline(table, 4, range(1, 12))
+    assert table.satiated(FRAMEWORK) == (1, 2)
+
+
 def test_wide_refusals_are_fewer(monkeypatch) -> None:
     """The size of a filter counts with all kinds, including made-up ones."""
     assert FILTER_BYTES_MAX // 128 > 20_000_000
