@@ -65,7 +65,7 @@ cycles without hostile tenants, the longest time between two offers to the hones
 processor time of the core), and the growth of the peak memory. The observer needs the same memory
 again. Each cell has the figure with {fewer} agents, and then with {more}. With more agents, cycles
 take longer, and more memory is needed for pairs of an agent with a client that it excludes, or with
-an invented resource name. Measured on 29 November 2026 on a quiet machine, in one process each.
+an invented resource name. Measured on 30 November 2026 on a quiet machine, in one process each.
 
 `python -m tests.hostile.at_scale` makes these measurements.
 """
