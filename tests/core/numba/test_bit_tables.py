@@ -1,10 +1,6 @@
 """Tables of a bit for each pair, against sets of pairs."""
 
-import resource
-from pathlib import Path
-
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,6 +25,7 @@ from allocator.core.numba.bit_tables import (
     words_on,
     write_rows,
 )
+from tests.counting import resident_bytes
 
 AGENTS = 5
 CLIENTS = st.sampled_from([1, 64, 65, 1500, 2048, 2049, 5000])
@@ -120,18 +117,11 @@ def test_bits_of_some_clients_are_kept(some, clients, kept):
     assert pairs_in(table) == {(a, c) for a, c in left if a != 1 or c >= 64}
 
 
-def resident_bytes() -> int:
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * resource.getpagesize()
-
-
-@pytest.mark.parametrize("clients", [1000, 60_000])
-def test_roles_of_a_framework_take_the_same_memory_in_any_cluster(clients):
+def test_roles_of_a_framework_share_pages_in_a_large_cluster():
     """Not a page for each agent: that would be 80 MB."""
-    table = empty_table(20_000, clients)
-    agents = np.arange(20_000)
-    before = resident_bytes()
+    clients, agents = 60_000, np.arange(20_000)
+    table = empty_table(len(agents), clients)
     for client in range(clients - 1000, clients, 10):
         set_pairs(table, agents, np.full(len(agents), client))
     assert some_on(table).all()
-    assert resident_bytes() - before < 16_000_000
+    assert resident_bytes(table) < 16_000_000
