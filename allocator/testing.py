@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from allocator.core.filters.coverage import offerable_of
 from allocator.core.filters.table import FilterTable
 from allocator.core.numba.array_structures import distinct_rows
-from allocator.core.numba.bit_tables import empty_table, set_pairs, some_on, width
+from allocator.core.numba.bit_tables import empty_table, set_pairs, width
+from allocator.core.numba.shared_bits import SharedBits, no_bits, shared_some_on
 from allocator.core.plans.problems import PlanningPolicy, PlanProblem, weight_of_leaves
 from allocator.core.policy import Policy
 from allocator.core.snapshot import (
@@ -116,7 +117,7 @@ def make_snapshot(
         "agents_held": np.zeros(count, np.int64),
         "characterised": (demand > 0).any(axis=1),
         "overdue": np.zeros(count, np.bool_),
-        "excluded": empty_table(agents, count + 1),
+        "excluded": no_bits(agents, count + 1),
         "filters": no_filters(agents, count, resources),
         "specials": Specials.none(agents, width(empty_table(0, count + 1))),
         "minimum_rows": np.tile([0, len(more.get("minimum", ()))], (count, 1)),
@@ -132,7 +133,7 @@ def make_snapshot(
         tree=tree,
         leaf_of_client=leaf_of_client,
         parent_of_client=parent_of_client,
-        **({"excluding": some_on(arrays["excluded"])} | arrays),
+        **({"excluding": shared_some_on(arrays["excluded"])} | arrays),
     )
 
 
@@ -211,7 +212,7 @@ def with_refusals(
     offerable = offerable_of(snapshot, snapshot.characterised)
     touched = np.ones(len(table.rows.stale), np.bool_)
     filters = table.show(offerable, np.zeros(clients, np.int64), np.arange(agents), touched)
-    blocks, _, words = snapshot.excluded.shape
+    blocks, _, words = snapshot.filters.covered.shape
     covered = filters.covered[:blocks, :agents, :words]
     shown = filters._replace(
         head=filters.head[:agents], largest=filters.largest[:, :agents], covered=covered
@@ -265,13 +266,25 @@ def make_tree(
     }
 
 
-def excluded_pairs(barred: Bools) -> BitTable:
+def excluded_pairs(barred: Bools) -> SharedBits:
     """Make the table of excluded pairs, (C, A) bool, for agent rows 0 to A."""
-    clients, agents = barred.shape
+    return shared(table_of(barred))
+
+
+def table_of(pairs: Bools) -> BitTable:
+    """Make a table of pairs, (C, A) bool, for agent rows 0 to A."""
+    clients, agents = pairs.shape
     table = empty_table(agents + 1, clients + 1)
-    client, agent = np.nonzero(barred)
+    client, agent = np.nonzero(pairs)
     set_pairs(table, agent + 1, client)
     return table
+
+
+def shared(table: BitTable) -> SharedBits:
+    """Return a table with the same bits; each agent has a row of its own."""
+    blocks, agents, words = table.shape
+    row = np.arange(1, blocks * agents + 1, dtype=np.int32).reshape(blocks, agents)
+    return SharedBits(row, np.vstack([np.zeros((1, words), np.uint64), table.reshape(-1, words)]))
 
 
 def thousandths(amounts: Numbers) -> Ints:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import NamedTuple
 
-from allocator.core.numba.bit_tables import has_bit
+from allocator.core.numba.shared_bits import has_shared_bit
 from allocator.core.snapshot import Snapshot
 from allocator.policies.filling.scene.scoring import GUARANTEED, LEFT_OVER, OVERDUE, USUAL
 from allocator.policies.proportional_fairness import prices
@@ -108,7 +108,7 @@ class Cluster:
 
     def offer(self, client: int, agent: int) -> Offer | None:
         """The client's offer; None if it cannot be served."""
-        if has_bit(self.snapshot.excluded, agent, client):
+        if has_shared_bit(self.snapshot.excluded, agent, client):
             return None
         demand = self.demand[client] if self.known[client] else None
         return self.supply.offer(client, agent, demand, self.stage)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from allocator.core.numba.bit_tables import empty_table
 from allocator.core.snapshot import UNBOUNDED, Bounds, Filters, Snapshot, Specials, Tier
-from allocator.testing import excluded_pairs, make_snapshot, make_tree
+from allocator.testing import excluded_pairs, make_snapshot, make_tree, table_of
 from tests.oracle_offers import opening_of
 
 # Few distinct values, so that ties, exact fits and exhausted agents are common.
@@ -195,7 +195,7 @@ def covered_bits(
                 covers = False  # the width of an offer depends on the special kinds
             covered[agent, client] |= covers
             row = filters.next[row]
-    return excluded_pairs(covered[1:].T)
+    return table_of(covered[1:].T)
 
 
 def bits_of_filters(snapshot: Snapshot) -> np.ndarray:

@@ -149,7 +149,12 @@ from allocator.core.numba.array_structures import DistinctRows as DistinctRows
 from allocator.core.numba.array_structures import bits as bits
 from allocator.core.numba.array_structures import distinct_rows as distinct_rows
 from allocator.core.numba.bit_tables import pair_bits as pair_bits
-from allocator.core.numba.bit_tables import words_on as words_on
+from allocator.core.numba.shared_bits import SharedBits as SharedBits
+from allocator.core.numba.shared_bits import no_bits as no_bits
+from allocator.core.numba.shared_bits import shared_pairs as shared_pairs
+from allocator.core.numba.shared_bits import shared_rows_of as shared_rows_of
+from allocator.core.numba.shared_bits import shared_width as shared_width
+from allocator.core.numba.shared_bits import shared_words_on as shared_words_on
 from allocator.core.plan import Plan as Plan
 from allocator.core.plans.adopted import AdoptPlan as AdoptPlan
 from allocator.core.plans.plan_source import FirstPlan as FirstPlan

@@ -28,6 +28,7 @@ from allocator.core import counts as counting
 from allocator.core.numba import array_types
 from allocator.core.numba.array_structures import contains, distinct, pair
 from allocator.core.numba.compiled import loop_view
+from allocator.core.numba.shared_bits import SharedBits
 from allocator.core.numba.tree_sums import add_up_amounts
 from allocator.core.openings import opening_tasks
 from allocator.core.plan import Plan
@@ -80,9 +81,9 @@ class Filters(NamedTuple):
     `amount` (K, X), in thousandths: by kind.
     `plain_kind` (R,): the kind of the snapshot's ``free`` in each column; -1: none.
     `largest` (K, A), in thousandths: the largest amount of any filter on the agent, or more.
-    `covered` (B, A, V): a bit for each pair, as in `Snapshot.excluded`: some filter covers all that
-        the client could be offered on the agent, if it gets no other grant before and no quota
-        bounds the offer.
+    `covered` (B, A, V): a bit for each pair, see `bit_tables`: some filter covers all that the
+        client could be offered on the agent, if it gets no other grant before and no quota bounds
+        the offer.
     """
 
     head: Indices
@@ -315,9 +316,8 @@ class Snapshot:
       is free.
     - `overdue` (C,): clients that have waited too long for an offer and can be served now; each
       gets one grant before all others.
-    - `excluded` (B, A, V): a bit for each pair: the client may not be served on the agent. With
-      ``w = c // 64``, client c has bit ``c % 64`` of ``excluded[w // 32, agent, w % 32]``;
-      `allocator.core.pair_bits` reads the bits of many pairs.
+    - `excluded`: a bit for each pair: the client may not be served on the agent;
+      `allocator.core.shared_pairs` reads the bits of many pairs.
     - `excluding` (A,): False: no client is excluded from this agent.
     - `holder` (H,): sorted keys ``agent * 2**32 + client`` of all holdings.
     - `leaf_of_client` (C,): leaf of each client; -1 if it is not served in this cycle.
@@ -353,7 +353,7 @@ class Snapshot:
     demand: Ints
     characterised: Bools
     overdue: Bools
-    excluded: BitTable
+    excluded: SharedBits
     excluding: Bools
     filters: Filters
     holder: Ints

@@ -19,11 +19,14 @@ from allocator.core import (
     Ints,
     Rule,
     Settings,
+    SharedBits,
     Snapshot,
     SortedRule,
     harmless,
-    pair_bits,
+    no_bits,
     parse_constraint,
+    shared_pairs,
+    shared_width,
     without_collected,
 )
 from allocator.explain.picture import Picture, Subject
@@ -189,7 +192,7 @@ class PairChecker:
     def barring(self, pairs: Pairs) -> Barring:
         snapshot = self.snapshot
         is_open = self._passes(self.scene, pairs)
-        excluded = pair_bits(snapshot.excluded, pairs.agent, pairs.client)
+        excluded = shared_pairs(snapshot.excluded, pairs.agent, pairs.client)
         room = self._passes(self._unbarred, pairs)
         everything = np.full_like(self.scene.kinds.reach, ~np.uint64(0))
         kinds = self.scene.kinds._replace(reach=read_only(everything, np.uint64))
@@ -266,7 +269,7 @@ class PairChecker:
         return self.scene._replace(
             places=places,
             agents=agents._replace(
-                excluded=read_only(none, np.uint64),
+                excluded=self._none_excluded(len(agents.start) - 1),
                 covered=read_only(shown.covered if filters else none, np.uint64),
                 barred=none,
                 head=read_only(head, np.int32),
@@ -280,6 +283,10 @@ class PairChecker:
             self._none[count] = np.zeros((blocks, count, words), np.uint64)
         return self._none[count]
 
+    def _none_excluded(self, count: int) -> SharedBits:
+        none = no_bits(count, 64 * shared_width(self.snapshot.excluded))
+        return SharedBits(read_only(none.row, np.int32), read_only(none.bits, np.uint64))
+
     def _emptied(self, scene: Scene, capacity: Ints) -> Scene:
         """Replace the scene's agents by empty ones with only plain resources."""
         count, agents = len(capacity), scene.agents
@@ -287,7 +294,7 @@ class PairChecker:
         return scene._replace(
             agents=agents._replace(
                 free=own(capacity, np.int64),
-                excluded=read_only(none, np.uint64),
+                excluded=self._none_excluded(count),
                 covered=read_only(none, np.uint64),
                 barred=none,
                 stands=none,

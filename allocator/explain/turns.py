@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from allocator.core import UNBOUNDED, Bools, Floats, Ints, Snapshot, pair_bits
+from allocator.core import UNBOUNDED, Bools, Floats, Ints, Snapshot, shared_pairs
 
 RIVALS_MAX = 256
 """Maximum number of rivals whose shares change: those that get the most before the client. Others
@@ -186,7 +186,7 @@ def _overlap(snapshot: Snapshot, agents: Ints, others: Ints) -> Floats:
     step = -(-len(row) // _SAMPLE)
     barred = np.zeros(len(others), np.int64)
     for each in row[::step].tolist():
-        barred += pair_bits(snapshot.excluded, np.full(len(others), each), others)
+        barred += shared_pairs(snapshot.excluded, np.full(len(others), each), others)
     found: Floats = np.maximum(1.0 - barred * step / len(agents), 0.0)
     return found
 

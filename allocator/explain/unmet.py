@@ -18,17 +18,18 @@ from typing import NamedTuple
 import numpy as np
 
 from allocator.core import (
-    BitTable,
     Floats,
     Ints,
+    SharedBits,
     Snapshot,
     State,
     bits,
     distinct_rows,
     format_quantities,
-    pair_bits,
+    shared_pairs,
+    shared_rows_of,
+    shared_words_on,
     tasks_in,
-    words_on,
 )
 from allocator.explain.picture import Picture
 from allocator.plain import counted
@@ -50,17 +51,17 @@ class Shape(NamedTuple):
 
     `name`: the amounts, as text; `agents`: number of these agents.
     `capacity` (R,), in thousandths: the minimum over these agents.
-    `excluded` (B, E, V): bits of the clients that may not use some of these agents.
+    `excluded`: bits of the clients that may not use some of these agents, E.
     """
 
     name: str
     agents: int
     capacity: Ints
-    excluded: BitTable
+    excluded: SharedBits
 
     def is_open_to(self, client: int) -> bool:
-        rows = np.arange(self.excluded.shape[1])
-        return not pair_bits(self.excluded, rows, np.full(len(rows), client)).all()
+        rows = np.arange(self.excluded.row.shape[1])
+        return not shared_pairs(self.excluded, rows, np.full(len(rows), client)).all()
 
 
 def shapes_of(state: State) -> list[Shape]:
@@ -78,7 +79,7 @@ def shapes_of(state: State) -> list[Shape]:
         amounts = zip(state.space.names, found.rows[each].tolist(), strict=True)
         name = format_quantities({name: amount for name, amount in amounts if amount})
         some = handles[mine[:: max(1, len(mine) // EXAMPLES_MAX)]]
-        excluded = state.eligibility.excluded[:, some]
+        excluded = shared_rows_of(state.eligibility.excluded, some)
         least = capacity[mine].min(axis=0)
         shapes.append(Shape(name, len(mine), least, excluded))
     return shapes
@@ -197,7 +198,7 @@ def _share(snapshot: Snapshot, amounts: Ints) -> Floats:
 def _signatures(snapshot: Snapshot, clients: Ints) -> list[bytes]:
     """For each client, bytes that are equal for clients with the same agents and resources."""
     agents = snapshot.agents[snapshot.excluding[snapshot.agents]]
-    tables = words_on(snapshot.excluded, agents), snapshot.specials.reach
+    tables = shared_words_on(snapshot.excluded, agents), snapshot.specials.reach
     found = []
     for client in clients.tolist():
         word, bit = client >> 6, np.uint64(client & 63)
@@ -236,7 +237,7 @@ class _Room:
         snapshot, agents, client = self._snapshot, self._agents, clients[0]
         special = self._special_of(client)
         room = tasks_in(self._plain + special, want.item)
-        room[pair_bits(snapshot.excluded, agents, np.full(len(agents), client))] = 0
+        room[shared_pairs(snapshot.excluded, agents, np.full(len(agents), client))] = 0
         room = np.minimum(room, want.items * len(clients))
         total = np.cumsum(room)
         placed = min(int(total[-1]) // want.items, len(clients))

@@ -49,8 +49,8 @@ from allocator.core import (
     whole_above,
     whole_below,
 )
-from allocator.core.numba.bit_tables import words_on
 from allocator.core.numba.memo import fixed
+from allocator.core.numba.shared_bits import shared_words_on
 from allocator.policies.plan_guided import (
     Groups,
     PlanFunction,
@@ -185,7 +185,7 @@ def plan_by_flow(problem: PlanProblem, costs: Costs) -> Plan:
     network.agents(groups.group, places, _entered(problem, groups, home))
     given = network.places_of(solve(network.network(most)).flow)
     # The agents of very large groups may differ: remove places on excluded agents.
-    words = words_on(problem.excluded, np.arange(given.shape[1]))
+    words = shared_words_on(problem.excluded, np.arange(given.shape[1]))
     given[bits_of(words, groups.clients).T] = 0
     plan = plan_by_agent(problem, groups, given, dominant_shares(problem, groups))
     if not costs.preempt:

@@ -179,12 +179,12 @@ def agent_returns(agents: int, frameworks: int, meter: Meter) -> Turns:
     """An agent returns under another name, while constraints of tenants name 128 hosts each."""
     allocator = at_scale.cluster(agents)
     for _ in at_scale.names_hosts(allocator, agents, frameworks):
-        assert allocator.state.eligibility.excluded.any()
+        assert allocator.state.eligibility.excluded.row.any()
 
     def returns(number: int) -> np.ndarray:
         allocator.step(RemoveAgent(5))
         allocator.step(at_scale.agent_of(5, number))
-        return np.flatnonzero(allocator.state.eligibility.excluded[0, 5, :1])
+        return np.flatnonzero(allocator.state.eligibility.excluded.row[:, 5])
 
     for number in count(agents):
         barred, cost = meter(returns, number)

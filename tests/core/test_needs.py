@@ -26,8 +26,10 @@ from allocator.core.numba.compiled import interpreted_here
 from allocator.core.snapshot import Snapshot
 from allocator.core.warm import warm
 from allocator.policies import build
+from allocator.testing import shared
 from tests.core.session import Session
 from tests.counting import count_calls
+from tests.tables import dense
 
 AGENTS, ROLES = 200, 100
 MIB = 1000
@@ -79,9 +81,9 @@ def test_one_agent_among_many_that_suits_a_few_roles_is_found():
     few = minimums(0) | {10 + role: ({"cpus": 4000, "mem": 64 * MIB},) for role in (3, 70)}
     snapshot = snapshot_of(FrameworkInfo("few", minimum=few))
     only = np.flatnonzero(snapshot.free[:, 0] == 4000)[-1]
-    excluded = np.full_like(snapshot.excluded, 2**64 - 1)
+    excluded = np.full_like(dense(snapshot.excluded), 2**64 - 1)
     excluded[:, only] = 0
-    there = replace(snapshot, excluded=excluded)
+    there = replace(snapshot, excluded=shared(excluded))
     found = looking.servable(there, snapshot.tree.client)
     assert np.flatnonzero(found).tolist() == [3, 70]
 

@@ -16,7 +16,7 @@ from allocator.core import (
     SetPaused,
     Suppress,
 )
-from allocator.core.numba.bit_tables import empty_table
+from allocator.core.numba.shared_bits import no_bits
 from allocator.explain import Picture, shapes_of, unmet
 from allocator.explain.unmet import Shape, Unmet, Want, agents_needed
 from tests.core.session import Session
@@ -188,7 +188,7 @@ def pack(seed: int) -> None:
         key=lambda each: -max(a / b for a, b in zip(each[0], capacity, strict=True)),
     )
     items: list[tuple[int, ...]] = [item for item, count in groups for _ in range(count)]
-    shape = Shape("it", 1, np.array(capacity), empty_table(1, 1))
+    shape = Shape("it", 1, np.array(capacity), no_bits(1, 1))
     wants = [Want([1], np.array(item), count) for item, count in groups]
     found = agents_needed(wants, [shape])["it"]
     assert found == naive(capacity, items)

@@ -159,7 +159,7 @@ def comes_back_to_named_hosts(allocator: Allocator, agents: int) -> Iterator[int
         for number in range(min(20, agents - 5)):
             allocator.step(RemoveAgent(5 + number))
             allocator.step(agent_of(5 + number, 20 * interval + number))
-            assert allocator.state.eligibility.excluded[:, 5 + number].any()
+            assert allocator.state.eligibility.excluded.row[:, 5 + number].any()
         yield -1
 
 

@@ -298,7 +298,7 @@ def test_every_grant_was_allowed_when_it_was_given(selection, snapshot, seed):
 @given(snapshot=snapshots(), seed=SEEDS, criterion=st.sampled_from(CRITERIA))
 def test_read_only_arrays_are_as_good(snapshot, seed, criterion: tuple[str, str]):
     expected = rows(policy(*criterion, "random").allocate(snapshot, seed))
-    for array in (snapshot.free, snapshot.held, snapshot.excluded, snapshot.tree.child):
+    for array in (snapshot.free, snapshot.held, *snapshot.excluded, snapshot.tree.child):
         array.flags.writeable = False
     assert rows(policy(*criterion, "random").allocate(snapshot, seed)) == expected
 

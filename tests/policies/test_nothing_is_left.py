@@ -21,7 +21,7 @@ from allocator.core.books.state import State
 from allocator.core.cycle import cycle as cycles
 from allocator.core.cycle import derived
 from allocator.core.cycle.snapshot_builder import SnapshotBuilder
-from allocator.core.numba.bit_tables import has_bit
+from allocator.core.numba.shared_bits import has_shared_bit
 from allocator.core.plans.plan_source import PlanSource
 from allocator.core.snapshot import Bounds, Grants, Snapshot, Tier
 from allocator.policies import POLICIES, SELECTIONS
@@ -226,7 +226,7 @@ class Left:
     def is_out(self, client: int, agent: int) -> bool:
         """Whether something besides room may exclude the pair: exclusions, filters, quotas."""
         snapshot = self.snapshot
-        if has_bit(snapshot.excluded, agent, client):
+        if has_shared_bit(snapshot.excluded, agent, client):
             return True
         row = int(snapshot.filters.head[agent])
         while row >= 0:

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from allocator.core import Plan, PlanningPolicy, PlanProblem, PolicySpec
-from allocator.core.numba.bit_tables import in_blocks, pair_bits, set_bit, some_on
+from allocator.core.numba.bit_tables import in_blocks, set_bit, some_on
+from allocator.core.numba.shared_bits import shared_pairs
 from allocator.policies import build
 from allocator.policies.drf import drf
 from allocator.policies.filling import Filling
@@ -31,7 +32,8 @@ from allocator.policies.plan_guided.sorts import (
     distinct_agents,
     sorts_of,
 )
-from allocator.testing import planned, problem_of, static_snapshot
+from allocator.testing import planned, problem_of, shared, static_snapshot
+from tests.tables import dense
 
 TENANTS = 9
 AGENTS = 2**TENANTS
@@ -74,7 +76,7 @@ def passes(snapshot, monkeypatch, name: str = "ps-dsf-exact") -> tuple[int, np.n
     with monkeypatch.context() as patched:
         patched.setattr(Filling, "_fill", counted)
         grants = build(PolicySpec(name)).allocate(snapshot, seed=0)
-    assert not pair_bits(snapshot.excluded, grants.agent, grants.client).any()
+    assert not shared_pairs(snapshot.excluded, grants.agent, grants.client).any()
     return count[0], np.bincount(grants.client, grants.tasks, len(snapshot.demand))
 
 
@@ -100,7 +102,7 @@ def test_groups_without_free_resources_are_not_examined(monkeypatch) -> None:
 def test_no_client_is_planned_on_agents_it_may_not_use() -> None:
     """Although agents of a group differ, quincy asks no framework to leave them."""
     problem = replace(problem_of(shattered()), frameworks=(None,) * (TENANTS + 1))
-    excluded = problem.excluded[0, 1:, 0]
+    excluded = dense(problem.excluded)[0, 1:, 0]
     plan = plan_of(problem, "quincy")
     assert not (plan.allowed[plan.group[1:], 0] & excluded)[plan.group[1:] >= 0].any()
 
@@ -111,7 +113,7 @@ def distinct(capacity: np.ndarray, allowed: np.ndarray) -> AgentSorts:
     width = -(-2 * allowed.shape[1] // 64)
     excluded = words_of(~allowed, clients, width)
     excluded |= np.arange(len(excluded))[:, None].astype(np.uint64) % np.uint64(2)
-    return distinct_agents(capacity, in_blocks(excluded), np.arange(len(capacity)), clients)
+    return distinct_agents(capacity, shared(in_blocks(excluded)), np.arange(len(capacity)), clients)
 
 
 @given(st.integers(0, 40), st.integers(1, 70), st.booleans(), st.integers(1, 40), st.randoms())
@@ -259,7 +261,7 @@ def test_parts_of_tasks_are_kept_only_where_the_client_may_be_served(barred_by):
     assert some_on(keeping.parts_of_tasks(cluster, agents, late)).tolist() == [True, True]
     table = np.zeros_like(agents.barred)
     set_bit(table, 1, 0)
-    barred: dict[str, Any] = {barred_by: table}
+    barred: dict[str, Any] = {barred_by: shared(table) if barred_by == "excluded" else table}
     agents = agents._replace(**barred)
     assert some_on(keeping.parts_of_tasks(cluster, agents, late)).tolist() == [False, True]
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from allocator.core import Plan, PlanningPolicy, PolicySpec
-from allocator.core.numba.bit_tables import pair_bits, width
+from allocator.core.numba.shared_bits import shared_pairs, shared_width
 from allocator.policies import POLICIES, build, warm_plans
 from allocator.policies.plan_guided.sorts import alike
 from allocator.testing import placement, planned, static_snapshot
@@ -100,7 +100,7 @@ def test_a_plan_breaks_no_rule(snapshot, name: str, selection: str, random) -> N
     plan = Plan(
         target=rng.random(clients) * (rng.random(clients) < 0.7),
         group=rng.integers(-1, groups, agents),
-        allowed=rng.integers(0, 2**63, (groups, width(snapshot.excluded))).astype(np.uint64),
+        allowed=rng.integers(0, 2**63, (groups, shared_width(snapshot.excluded))).astype(np.uint64),
         price=rng.random((groups, len(snapshot.total))),
         part=part if random.random() < 0.5 else np.zeros((0, clients)),
         held=np.zeros(shape, np.int64),
@@ -121,7 +121,7 @@ def assert_within(snapshot, grants) -> None:
     given_out = np.zeros_like(snapshot.free)
     np.add.at(given_out, grants.agent, grants.amount)
     assert (given_out <= snapshot.free).all()
-    assert not pair_bits(snapshot.excluded, grants.agent, grants.client).any()
+    assert not shared_pairs(snapshot.excluded, grants.agent, grants.client).any()
     assert (snapshot.leaf_of_client[grants.client] >= 0).all()
     assert np.isin(grants.agent, snapshot.agents).all()
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from allocator.core import FrameworkInfo, PolicySpec
-from allocator.core.numba.bit_tables import width
 from allocator.core.numba.compiled import interpreted_here
+from allocator.core.numba.shared_bits import shared_width
 from allocator.core.snapshot import Specials, Tier
 from allocator.policies import SELECTIONS, build
 from allocator.policies.filling.rules import offers
@@ -44,7 +44,7 @@ def test_many_roles_that_no_agent_suits_are_not_tried_one_by_one(info, selection
 def test_where_only_reserved_resources_are_left_no_other_client_is_tried(selection, calls):
     """Each agent has a little that no client may use, and is granted to one of many clients."""
     cluster = static_snapshot([[4]] * AGENTS, clients=ROLES)
-    agents, words = len(cluster.free), width(cluster.excluded)
+    agents, words = len(cluster.free), shared_width(cluster.excluded)
     reserved = Specials(
         start=np.maximum(np.arange(-1, agents), 0),
         row=np.zeros(AGENTS, np.int64),

@@ -17,16 +17,19 @@ import numpy as np
 
 from allocator.core.books.agent_rules import AgentTraits, Rule
 from allocator.core.books.rule_index import Named, RuleClass, RuleIndex, clients_in, to_words
-from allocator.core.numba import bit_tables
-from allocator.core.numba.array_structures import enlarged, grow
-from allocator.core.numba.bit_tables import BITS, agents_in, in_blocks, width
-from allocator.core.numba.wide_tables import write
+from allocator.core.numba import bit_tables, shared_bits
+from allocator.core.numba.array_structures import grow
+from allocator.core.numba.bit_tables import BITS, in_blocks
+from allocator.core.numba.shared_bits import BitRows, SharedBits
 from allocator.core.snapshot import BitTable, BitWords, Bools, Ints
 
 _FEW = 64
 """Up to this many agents are evaluated one by one instead of by attribute."""
 _AGENTS_A_CLIENT = 16
 """Evaluating this many agents costs about as much as evaluating one client on all agents."""
+
+_STRETCH = 1 << 14
+"""Maximum number of agents that are evaluated at a time."""
 
 
 @dataclass(slots=True, eq=False)
@@ -40,7 +43,7 @@ class _Painted:
     """
 
     index: RuleIndex
-    excluded: BitTable
+    excluded: BitRows
     excluding: Bools
     some: int = 0
     agents: set[int] = field(default_factory=set)
@@ -80,7 +83,7 @@ class Eligibility:
     DERIVED: ClassVar[tuple[str, ...]] = ("_late", "_painted")
 
     def __init__(self) -> None:
-        self._told: BitTable = np.zeros((1, 0, 0), np.uint64)
+        self._told = BitRows()
         self._traits: list[AgentTraits | None] = []
         self._marked: set[int] = set()  # clients that the host may have excluded
         self._rule: dict[int, Rule] = {}
@@ -88,8 +91,13 @@ class Eligibility:
         self._painted: _Painted | None = None
 
     def reserve(self, *, agents: int = 0, clients: int = 0) -> None:
-        self._told = bit_tables.grown_table(self._told, agents, bit_tables.words_for(clients))
-        self._traits.extend([None] * (agents_in(self._told) - len(self._traits)))
+        self._told.reserve(agents, bit_tables.words_for(clients))
+        self._traits.extend([None] * (self._agents - len(self._traits)))
+
+    @property
+    def _agents(self) -> int:
+        """The number of agents that there is room for."""
+        return self._told.table.row.shape[1]
 
     # Inputs.
 
@@ -102,9 +110,7 @@ class Eligibility:
 
     def drop_agent(self, agent: int) -> None:
         self._traits[agent] = None
-        if self._marked:
-            block, word = np.nonzero(self._told[:, agent])
-            self._told[block, agent, word] = 0
+        self._told.clear_agent(agent)
         if self._painted is not None:
             self._painted.agents.add(agent)
 
@@ -147,9 +153,8 @@ class Eligibility:
         self._marked -= gone
         mask = set_of(gone)
         row = self._in_blocks([mask])
-        for block, _, word in np.argwhere(row).tolist():
-            cells, bits = self._told[block, :, word], row[block, 0, word]
-            cells[np.flatnonzero(cells & bits)] &= ~bits
+        for block in np.flatnonzero(row.any(axis=(1, 2))).tolist():
+            self._told.clear(block, row[block, 0])
         if self._painted is not None:
             self._painted.clients |= mask
 
@@ -159,19 +164,19 @@ class Eligibility:
         One change of offer constraints reports each role of the framework on each agent.
         """
         # Of equal pairs, the last row counts.
-        pairs = client * agents_in(self._told) + agent
+        pairs = client * self._agents + agent
         last = len(pairs) - 1 - np.unique(pairs[::-1], return_index=True)[1]
         client, agent, excluded = client[last], agent[last], excluded[last]
         begins, ends = np.flatnonzero(excluded), np.flatnonzero(~excluded)
-        bit_tables.set_pairs(self._told, agent[begins], client[begins])
-        bit_tables.clear_pairs(self._told, agent[ends], client[ends])
+        self._told.set_pairs(agent[begins], client[begins])
+        self._told.clear_pairs(agent[ends], client[ends])
         begun = np.unique(client[begins]).tolist()
         self._marked.update(begun)
         painted = self._painted
         if painted is None:
             return
         self._fit(painted)
-        bit_tables.set_pairs(painted.excluded, agent[begins], client[begins])
+        painted.excluded.set_pairs(agent[begins], client[begins])
         painted.excluding[agent[begins]] = True
         painted.some |= set_of(begun)
         # The host's exclusion ends, but the client's rule may still bar the pair.
@@ -184,9 +189,9 @@ class Eligibility:
     # The relation that follows from the inputs.
 
     @property
-    def excluded(self) -> BitTable:
-        """A bit for each pair (B, A, V), see `bit_tables`: the client is barred there."""
-        return self._now().excluded
+    def excluded(self) -> SharedBits:
+        """A bit for each pair: the client is barred there. Its `row` changes with the books."""
+        return self._now().excluded.table
 
     @property
     def excluding(self) -> Bools:
@@ -194,7 +199,7 @@ class Eligibility:
         return self._now().excluding
 
     def barred(self, client: Ints, agent: Ints) -> Bools:
-        return bit_tables.pair_bits(self.excluded, agent, client)
+        return shared_bits.shared_pairs(self.excluded, agent, client)
 
     @property
     def traits(self) -> Sequence[AgentTraits | None]:
@@ -204,27 +209,24 @@ class Eligibility:
         return self._rule.get(client, Rule())
 
     def excluded_of(self, client: int) -> Bools:
-        return bit_tables.of_client(self.excluded, client)
+        return shared_bits.shared_of_client(self.excluded, client)
 
     def late_of(self, client: int) -> Bools:
         """Return the agents (A,) from which a client is barred because its tasks end too late."""
-        late = np.zeros(agents_in(self._told), np.bool_)
+        late = np.zeros(self._agents, np.bool_)
         barred = [bool(clients >> client & 1) for clients in self._late.clients]
         late[self._late.agent] = np.array(barred, np.bool_)[self._late.group]
         return late
 
     def told_of(self, client: int) -> Bools:
-        return bit_tables.of_client(self._told, client)
+        return shared_bits.shared_of_client(self._told.table, client)
 
     def _now(self) -> _Painted:
         """Recompute what has changed, and return all bits."""
         painted = self._painted
         if painted is None:
-            painted = self._painted = _Painted(
-                RuleIndex(self._traits),
-                np.zeros((1, 0, 0), np.uint64),
-                np.zeros(0, np.bool_),
-            )
+            painted = _Painted(RuleIndex(self._traits), BitRows(), np.zeros(0, np.bool_))
+            self._painted = painted
             painted.rules.update(self._rule)
             painted.clients = set_of(self._marked)
             painted.agents.update(self._late.agent.tolist())
@@ -235,16 +237,17 @@ class Eligibility:
 
     def _fit(self, painted: _Painted) -> None:
         """Enlarge the computed bits to the size of the host's."""
-        if painted.excluded.shape != self._told.shape:
-            agents = agents_in(self._told)
-            painted.excluded = enlarged(painted.excluded, self._told.shape)
+        wanted = shared_bits.shared_shape(self._told.table)
+        if shared_bits.shared_shape(painted.excluded.table) != wanted:
+            agents = self._agents
+            painted.excluded.reserve(agents, shared_bits.shared_width(self._told.table))
             painted.excluding = grow(painted.excluding, agents)[:agents]
             painted.index.columns.reserve(agents)
 
     def _paint(self, painted: _Painted) -> None:
-        index, agents = painted.index, sorted(painted.agents)
-        if agents:
-            index.put(np.array(agents), [self._traits[agent] for agent in agents])
+        index, agents = painted.index, np.array(sorted(painted.agents), np.int64)
+        if len(agents):
+            index.put(agents, [self._traits[agent] for agent in agents.tolist()])
         changed, entries = index.set_rules(
             {client: self._rule.get(client) for client in painted.rules}
         )
@@ -257,7 +260,7 @@ class Eligibility:
         if changed:
             found = {index.class_of(client) for client in clients_in(changed)}
             self._paint_clients(painted, changed, [each for each in found if each is not None])
-        if agents:
+        if len(agents):
             self._paint_agents(painted, agents)
         painted.agents, painted.rules, painted.clients = set(), set(), 0
 
@@ -265,61 +268,74 @@ class Eligibility:
         """Recompute some clients on all agents, from the host's exclusions and their rules."""
         mask, found = self._in_blocks([changed]), 0
         named: dict[str, Named] = {}
-        late = self._in_blocks(self._late.clients)
         for block, some in _runs(mask[:, 0]):
             theirs = mask[block, 0, some]
-            words = self._words_in(block, some)
-            bad = painted.index.barred_on(None, words, entries, named)
-            if self._marked:
-                bad |= self._told[block, :, some]
-            bad[self._late.agent] |= late[block, self._late.group, some]
-            bad &= theirs
-            excluded = painted.excluded[block, :, some]
-            write(excluded, excluded & ~theirs | bad)
-            painted.excluding |= bad.any(axis=1)
-            found |= _union(bad) << BITS * words.start
+            for agents in _stretches(np.arange(self._agents)):
+                bad = self._bad(painted.index, block, some, agents, entries, named) & theirs
+                excluded = painted.excluded.words(block, agents)
+                excluded[:, some] = excluded[:, some] & ~theirs | bad
+                painted.excluded.put(block, agents, excluded)
+                painted.excluding[agents] |= bad.any(axis=1)
+                found |= self._union(bad, block, some)
         painted.some = painted.some & ~changed | found
 
-    def _paint_agents(self, painted: _Painted, agents: list[int]) -> None:
-        rows, index = np.array(agents), painted.index
-        if len(agents) <= _FEW:
-            its = (self._traits[agent] for agent in agents)
-            barred = [0 if each is None else index.barred(each) for each in its]
-            bad = self._in_blocks(barred)
-            if self._marked:
-                bad = bad | self._told[:, rows]
-            bit_tables.write_rows(painted.excluded, bad, rows)
-            for clients in set(barred):
-                painted.some |= clients
+    def _paint_agents(self, painted: _Painted, rows: Ints) -> None:
+        index, named = painted.index, dict[str, Named]()
+        every = slice(0, self._told.table.bits.shape[1])
+        if len(rows) <= _FEW:
+            its = (self._traits[agent] for agent in rows.tolist())
+            barred = self._in_blocks([0 if each is None else index.barred(each) for each in its])
+            barred = barred.copy()
+            for block, bad in enumerate(barred):
+                self._add_others(bad, block, every, rows)
+                painted.some |= self._union(bad, block, every)
+            blocks, at = np.indices(barred.shape[:2]).reshape(2, -1)
+            painted.excluded.put(blocks, rows[at], barred[blocks, at])
         else:
-            named: dict[str, Named] = {}
-            for block, told in enumerate(self._told):
-                words = self._words_in(block, slice(0, told.shape[1]))
-                bad = index.barred_on(rows, words, None, named)
-                painted.some |= _union(bad) << BITS * words.start
-                write(painted.excluded[block], bad | told[rows], rows)
+            for block in range(len(self._told.table.row)):
+                for agents in _stretches(rows):
+                    bad = self._bad(index, block, every, agents, None, named)
+                    painted.some |= self._union(bad, block, every)
+                    painted.excluded.put(block, agents, bad)
+        painted.excluding[rows] = painted.excluded.table.row[:, rows].any(axis=0)
+
+    def _bad(
+        self,
+        index: RuleIndex,
+        block: int,
+        some: slice,
+        agents: Ints,
+        entries: list[RuleClass] | None,
+        named: dict[str, Named],
+    ) -> BitWords:
+        """Compute some words of a block, (n, k), for agents (n,); see `RuleIndex.barred_on`."""
+        words = range(*(block * bit_tables.WORDS + end for end in (some.start, some.stop)))
+        bad = index.barred_on(agents, words, entries, named)
+        self._add_others(bad, block, some, agents)
+        return bad
+
+    def _add_others(self, bad: BitWords, block: int, some: slice, agents: Ints) -> None:
+        """Add what the host and drains exclude to some words of a block, (n, k)."""
+        if self._marked:
+            bad |= self._told.words(block, agents)[:, some]
         if len(self._late.agent):
-            at, group = self._late.on(rows)
-            painted.excluded[:, rows[at]] |= self._in_blocks(self._late.clients)[:, group]
-            for clients in self._late.clients:
-                painted.some |= clients
-        painted.excluding[rows] = bit_tables.some_on(painted.excluded[:, rows])
+            at, group = self._late.on(agents)
+            bad[at] |= self._in_blocks(self._late.clients)[block, group, some]
 
     def _in_blocks(self, sets: Sequence[int]) -> BitTable:
         """Convert sets of clients, see `set_of`, to rows of a table, (B, n, V)."""
-        return in_blocks(to_words(sets, width(self._told)))
+        return in_blocks(to_words(sets, shared_bits.shared_width(self._told.table)))
 
-    def _words_in(self, block: int, some: slice) -> range:
-        """Return the numbers of some words of a block."""
-        first = block * bit_tables.WORDS
-        return range(first + some.start, first + some.stop)
+    def _union(self, bad: BitWords, block: int, some: slice) -> int:
+        """Return the set of clients in any row of some words of a block, (n, k)."""
+        return _union(bad) << BITS * (block * bit_tables.WORDS + some.start)
 
     def check(self) -> None:
         excluded, excluding = self.excluded, self.excluding
-        assert not excluded[:, ~excluding].any()
+        assert not shared_bits.shared_some_on(excluded)[~excluding].any()
         assert self._painted is not None
         self._painted.index.check()
-        some = _union(bit_tables.words_on(excluded, np.arange(len(self._traits))))
+        some = _union(shared_bits.shared_words_on(excluded, np.arange(len(self._traits))))
         assert not some & ~self._painted.some
         groups = zip(self._late.agent.tolist(), self._late.group.tolist(), strict=True)
         late_on = {agent: self._late.clients[group] for agent, group in groups}
@@ -353,6 +369,10 @@ def as_set(flags: Bools) -> int:
 def _union(rows: BitWords) -> int:
     """Return the set of clients in any of the rows of words (n, k)."""
     return int.from_bytes(np.bitwise_or.reduce(rows, axis=0).tobytes(), "little")
+
+
+def _stretches(agents: Ints) -> Iterable[Ints]:
+    return (agents[begin : begin + _STRETCH] for begin in range(0, len(agents), _STRETCH))
 
 
 def _runs(mask: BitWords) -> Iterable[tuple[int, slice]]:

@@ -6,8 +6,8 @@ from allocator.core.books.state import State
 from allocator.core.books.tables import REFINED, REVOCABLE, SHARED
 from allocator.core.filters.rest_kind_filters import RestKindFilters
 from allocator.core.numba.array_structures import pack
-from allocator.core.numba.bit_tables import width
 from allocator.core.numba.compiled import loop, loop_view
+from allocator.core.numba.shared_bits import shared_width
 from allocator.core.resources import Kind
 from allocator.core.snapshot import BitWords, Bools, Ints, Specials, Tier
 
@@ -32,7 +32,7 @@ def special_kinds(state: State) -> Specials:
     # By tier, then the innermost reservation first, divisible before indivisible, then by handle.
     chosen.sort(key=lambda each: (_tier(each[1]), -_depth(each[1]), each[1].whole, each[0]))
     kinds = [kind for _, kind in chosen]
-    words = width(state.eligibility.excluded)
+    words = shared_width(state.eligibility.excluded)
     reach = np.zeros((len(kinds), words), np.uint64)
     takers: dict[tuple[str, int], BitWords] = {}
     for row, kind in enumerate(kinds):

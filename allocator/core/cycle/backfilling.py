@@ -24,10 +24,10 @@ from allocator.core.cycle.holders import Outlook, look
 from allocator.core.cycle.starts import Forecast, forecast
 from allocator.core.demand.durations import EDGES_MS
 from allocator.core.numba.array_structures import pack
-from allocator.core.numba.bit_tables import in_blocks, pair_bits, width
-from allocator.core.numba.wide_tables import copied
+from allocator.core.numba.bit_tables import in_blocks
+from allocator.core.numba.shared_bits import SharedBits, shared_pairs, shared_width, with_bits
 from allocator.core.policy import Policy
-from allocator.core.snapshot import BitTable, Bools, Grants, Ints, Snapshot
+from allocator.core.snapshot import Bools, Grants, Ints, Snapshot
 
 FORECASTS_MAX = 4
 """Maximum number of gangs with guests in one cycle: those whose collections are the oldest."""
@@ -126,19 +126,19 @@ def with_backfill(policy: Policy, snapshot: Snapshot, grants: Grants, seed: int)
     return joined(snapshot, [grants, allocate(policy, only, seed)])
 
 
-def _barred(snapshot: Snapshot, agents: Ints) -> tuple[BitTable, Bools]:
+def _barred(snapshot: Snapshot, agents: Ints) -> tuple[SharedBits, Bools]:
     """Return exclusions that keep all clients but a gang's guests from its agents (n,)."""
     gangs = snapshot.gangs
     assert gangs is not None
     assert gangs.guests is not None
-    excluded, excluding = copied(snapshot.excluded), snapshot.excluding.copy()
-    words = width(excluded)
+    words = shared_width(snapshot.excluded)
     others = in_blocks(np.array([pack(~guests, words) for guests in gangs.guests]))
     mine = np.isin(gangs.collects_on, agents)
     row = {client: at for at, client in enumerate(gangs.collects.tolist())}
     owner = np.array([row[each] for each in gangs.collector[mine].tolist()], np.int64)
-    excluded[:, gangs.collects_on[mine]] |= others[:, owner]
-    excluding[gangs.collects_on[mine]] = True
+    its_agents, excluding = gangs.collects_on[mine], snapshot.excluding.copy()
+    excluded = with_bits(snapshot.excluded, its_agents, others[:, owner])
+    excluding[its_agents] = True
     return excluded, excluding
 
 
@@ -170,7 +170,7 @@ def kept_lent(state: State, client: int, its: Collecting) -> dict[tuple[int, int
         return {}
     lent = np.array(its.lent, np.int64)
     lent = lent[state.agents.ready[lent]]
-    barred = pair_bits(state.eligibility.excluded, lent, np.full(len(lent), client))
+    barred = shared_pairs(state.eligibility.excluded, lent, np.full(len(lent), client))
     usable = set(lent[~barred].tolist())
     places = zip(its.agent, its.line, its.tasks, strict=True)
     return {(agent, line): tasks for agent, line, tasks in places if agent in usable}

@@ -40,7 +40,7 @@ from allocator.core.cycle.gangs import (
 )
 from allocator.core.cycle.room import Room, reached_by, tasks_in, tasks_on
 from allocator.core.cycle.servable import servable
-from allocator.core.numba.bit_tables import pair_bits
+from allocator.core.numba.shared_bits import shared_pairs
 from allocator.core.snapshot import Bools, Gangs, Ints, Lines, Snapshot, Tier
 
 COLLECTING_MAX = 16
@@ -227,7 +227,7 @@ def _fits_beside(state: State, snapshot: Snapshot, client: int, rows: Ints | Non
 def _allowed(state: State, client: int, some: Bools) -> Ints:
     """Return those of some agents (H,), by handle, from which no rule bars a client: handles."""
     agents = np.flatnonzero(some)
-    barred = pair_bits(state.eligibility.excluded, agents, np.full(len(agents), client))
+    barred = shared_pairs(state.eligibility.excluded, agents, np.full(len(agents), client))
     found: Ints = agents[~barred]
     return found
 

@@ -16,11 +16,11 @@ from allocator.core.cycle.backfilling import note_lent, with_backfill
 from allocator.core.cycle.decisions import Decisions
 from allocator.core.cycle.minimums import reaches_own
 from allocator.core.events import Holdings
-from allocator.core.numba.bit_tables import has_bit
 from allocator.core.numba.compiled import loop, loop_view, part
+from allocator.core.numba.shared_bits import SharedBits, for_loops, has_shared_bit
 from allocator.core.plans.reclaims import reclaims
 from allocator.core.policy import Policy
-from allocator.core.snapshot import BitTable, Bools, Grants, Ints, Snapshot
+from allocator.core.snapshot import Bools, Grants, Ints, Snapshot
 
 _INT64 = np.dtype(np.int64)
 
@@ -44,11 +44,11 @@ class CycleReport:
     policy_error: str = ""
 
 
-def check_grants(excluded: BitTable, handle: Ints, snapshot: Snapshot, grants: Grants) -> None:
+def check_grants(excluded: SharedBits, handle: Ints, snapshot: Snapshot, grants: Grants) -> None:
     """Raise `BadGrantError` if the policy made invalid grants.
 
-    `excluded` (B, A, V): the exclusions by agent's handle, as in the books.
-    `handle` (J,): the row of `excluded` for each agent of the snapshot.
+    `excluded`: the exclusions by agent's handle, as in the books.
+    `handle` (J,): the handle of each agent of the snapshot.
     """
     client, agent = grants.client, grants.agent
     if {each.dtype for each in (client, agent, grants.amount)} != {_INT64}:
@@ -61,9 +61,9 @@ def check_grants(excluded: BitTable, handle: Ints, snapshot: Snapshot, grants: G
     arrays = (
         *(client, agent, grants.amount, grants.special_grant),
         *(snapshot.leaf_of_client, snapshot.agents, handle),
-        *(excluded, snapshot.free),
+        snapshot.free,
     )
-    wrong = _wrong_grant(*map(loop_view, arrays))
+    wrong = _wrong_grant(for_loops(excluded), *map(loop_view, arrays))
     if wrong:
         raise BadGrantError(_WRONG_GRANTS[wrong])
     _check_specials(snapshot, grants)
@@ -86,6 +86,7 @@ _WRONG_GRANTS = (
 
 @loop
 def _wrong_grant(
+    excluded: SharedBits,
     client: Ints,
     agent: Ints,
     amount: Ints,
@@ -93,7 +94,6 @@ def _wrong_grant(
     leaf_of_client: Ints,
     candidates: Ints,
     handle: Ints,
-    excluded: BitTable,
     free: Ints,
 ) -> int:
     """Return the fault of the first invalid grant, as an index of `_WRONG_GRANTS`; 0: none."""
@@ -108,7 +108,7 @@ def _wrong_grant(
             return 1
         if where < 0 or where >= len(free) or not candidate[where]:
             return 2
-        if has_bit(excluded, handle[where], who):
+        if has_shared_bit(excluded, handle[where], who):
             return 3
         for r in range(amount.shape[1]):
             if amount[row, r] < 0:
@@ -236,7 +236,7 @@ def run_policy(state: State, snapshot: Snapshot, policy: Policy, seed: int) -> G
 
 
 def decided(
-    policy: Policy, snapshot: Snapshot, seed: int, excluded: BitTable, handle: Ints
+    policy: Policy, snapshot: Snapshot, seed: int, excluded: SharedBits, handle: Ints
 ) -> Grants:
     """Let a policy decide a snapshot; `excluded` and `handle` are as for `check_grants`."""
     grants = within_counts.allocate(policy, snapshot, seed)

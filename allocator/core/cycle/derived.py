@@ -9,12 +9,18 @@ from dataclasses import fields, replace
 import numpy as np
 
 from allocator.core.filters.coverage import covering
-from allocator.core.numba.array_structures import distinct, is_in, pair, read_only
-from allocator.core.numba.bit_tables import agents_in, clear_pairs, packed, pair_bits, set_pairs
-from allocator.core.numba.wide_tables import copied, untouched
+from allocator.core.numba.array_structures import distinct, is_in, pack, pair, read_only
+from allocator.core.numba.bit_tables import in_blocks, pair_bits, set_pairs
+from allocator.core.numba.shared_bits import (
+    SharedBits,
+    shared_pairs,
+    shared_width,
+    with_bits,
+    without_pairs,
+)
+from allocator.core.numba.wide_tables import copied
 from allocator.core.snapshot import (
     UNBOUNDED,
-    BitTable,
     Bools,
     Bounds,
     Floats,
@@ -248,20 +254,15 @@ def barred(snapshot: Snapshot, clients: Bools) -> Snapshot:
     counts = snapshot.counts
     if counts is None or not clients.any():
         return snapshot
-    excluded = _with(snapshot.excluded, packed(clients, snapshot.excluded), snapshot.agents)
     agent, client = counts.open_to(clients)
-    stays = ~pair_bits(snapshot.excluded, agent, client)
-    agent, client = agent[stays], client[stays]
-    clear_pairs(excluded, agent, client)
+    stays = ~shared_pairs(snapshot.excluded, agent, client)
+    more = in_blocks(pack(clients, shared_width(snapshot.excluded))[None])
+    excluded = with_bits(snapshot.excluded, snapshot.agents, more)
+    excluded = without_pairs(excluded, agent[stays], client[stays])
     excluding = snapshot.excluding.copy()
     excluding[snapshot.agents] = True
-    return replace(snapshot, excluded=read_only(excluded), excluding=read_only(excluding))
-
-
-def _with(table: BitTable, more: BitTable, agents: Ints) -> BitTable:
-    """Add the bits of a row (B, 1, V) to those of some agents; others may be left out."""
-    if 2 * len(agents) > agents_in(table):
-        return table | more
-    found = untouched(table.shape, np.uint64)
-    found[:, agents] = table[:, agents] | more
-    return found
+    return replace(
+        snapshot,
+        excluded=SharedBits(read_only(excluded.row), read_only(excluded.bits)),
+        excluding=read_only(excluding),
+    )

@@ -19,6 +19,7 @@ from allocator.core.cycle.first_fit import holds, place
 from allocator.core.cycle.room import fits_on_plain, parts_on, reached_by, room_in, tasks_on
 from allocator.core.numba.array_structures import read_only
 from allocator.core.numba.bit_tables import pair_bits
+from allocator.core.numba.shared_bits import shared_pairs
 from allocator.core.policy import Policy
 from allocator.core.snapshot import (
     UNBOUNDED,
@@ -131,8 +132,8 @@ def agents_open_to(snapshot: Snapshot, client: int) -> Ints:
     """Return the candidate agents (n,) from which neither rules nor filters bar a client."""
     agents = snapshot.agents
     every = np.full(len(agents), client)
-    tables = snapshot.excluded, snapshot.filters.covered
-    barred = pair_bits(tables[0], agents, every) | pair_bits(tables[1], agents, every)
+    barred = shared_pairs(snapshot.excluded, agents, every)
+    barred |= pair_bits(snapshot.filters.covered, agents, every)
     gangs = snapshot.gangs
     if gangs is not None and client in gangs.unlike:
         first, end = np.searchsorted(gangs.refuser, (client, client + 1))

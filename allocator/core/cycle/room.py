@@ -6,6 +6,7 @@ import numpy as np
 
 from allocator.core.numba.bit_tables import has_bit
 from allocator.core.numba.compiled import loop, loop_view
+from allocator.core.numba.shared_bits import SharedBits, for_loops, has_shared_bit
 from allocator.core.snapshot import BitTable, Bools, Grants, Ints, Snapshot, Specials, Tier
 
 MANY = 2**31
@@ -86,7 +87,7 @@ def fits_on_plain(snapshot: Snapshot, client: int, need: int) -> bool | None:
         loop_view(snapshot.agents),
         loop_view(snapshot.free),
         loop_view(snapshot.specials.start),
-        loop_view(snapshot.excluded),
+        for_loops(snapshot.excluded),
         loop_view(snapshot.filters.covered),
     )
     return None if found < 0 else bool(found >= need)
@@ -100,7 +101,7 @@ def _count_up_to(
     agents: Ints,
     free: Ints,
     special_start: Ints,
-    excluded: BitTable,
+    excluded: SharedBits,
     covered: BitTable,
 ) -> int:
     """Count the tasks of a size (R,) that fit on agents (n,), until there are at least `need`.
@@ -120,7 +121,7 @@ def _count_up_to(
                     break
         if fit <= 0:
             continue
-        if not has_bit(excluded, agent, client) and not has_bit(covered, agent, client):
+        if not has_shared_bit(excluded, agent, client) and not has_bit(covered, agent, client):
             total += fit
             if total >= need:
                 return total

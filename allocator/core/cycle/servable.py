@@ -26,6 +26,7 @@ from allocator.core.needs import (
 )
 from allocator.core.numba.bit_tables import has_bit, word_of
 from allocator.core.numba.compiled import loop, loop_view, part
+from allocator.core.numba.shared_bits import SharedBits, for_loops, has_shared_bit, shared_word
 from allocator.core.openings import OPENING_MAX
 from allocator.core.snapshot import BitTable, BitWords, Bools, Ints, Snapshot, Specials, Tier
 
@@ -53,7 +54,7 @@ def servable(snapshot: Snapshot, clients: Ints, nearby: int = _NEARBY) -> Bools:
     needs = Needs(
         *map(loop_view, needs_of(known, snapshot.demand, snapshot.minimum, snapshot.minimum_rows))
     )
-    bars = loop_view(snapshot.excluded), loop_view(snapshot.filters.covered)
+    bars = for_loops(snapshot.excluded), loop_view(snapshot.filters.covered)
     # Rule out clients that need more of a resource than any agent has.
     most = loop_view(whole[snapshot.agents].max(axis=0))
     free, nearby = loop_view(snapshot.free), min(nearby, len(agents))
@@ -145,7 +146,7 @@ def _look_nearby(
     agents: Ints,
     free: Ints,
     most: Ints,
-    excluded: BitTable,
+    excluded: SharedBits,
     covered: BitTable,
     needs: Needs,
     specials: Specials,
@@ -166,7 +167,7 @@ def _look_nearby(
         # `at` stays at the agent that served the last client: it can often serve the next one, too.
         for _ in range(nearby):
             agent = agents[at]
-            if not has_bit(excluded, agent, client) and not has_bit(covered, agent, client):
+            if not has_shared_bit(excluded, agent, client) and not has_bit(covered, agent, client):
                 _gather(free, specials, agent, client, amount)
                 able[i] = _does(needs, free, specials, agent, client, amount)
                 if able[i]:
@@ -221,7 +222,7 @@ def _look_everywhere(
     agents: Ints,
     free: Ints,
     whole: Ints,
-    excluded: BitTable,
+    excluded: SharedBits,
     covered: BitTable,
     needs: Needs,
     specials: Specials,
@@ -249,7 +250,7 @@ def _look_everywhere(
             word = words[i]
             bits = lost[i]
             if bits != np.uint64(0):
-                bits &= ~(word_of(excluded, agent, word) | word_of(covered, agent, word))
+                bits &= ~(shared_word(excluded, agent, word) | word_of(covered, agent, word))
             # Usually all clients may have the same specials; otherwise handle equal clients
             # together.
             while bits != np.uint64(0):

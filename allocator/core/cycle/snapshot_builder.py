@@ -30,8 +30,8 @@ from allocator.core.cycle.unlike_tasks import UnlikeTasks
 from allocator.core.demand.lots import in_lots, lots_max
 from allocator.core.filters.coverage import Offerable
 from allocator.core.numba.array_structures import distinct_rows, read_only, some
-from allocator.core.numba.bit_tables import rows_of, width
 from allocator.core.numba.memo import StableArrays, fixed
+from allocator.core.numba.shared_bits import shared_rows_of, shared_width
 from allocator.core.openings import opening_tasks
 from allocator.core.plan import Plan
 from allocator.core.plans.adopted import held_by_group, shown
@@ -105,7 +105,7 @@ class SnapshotBuilder:
             demand=demand,
             characterised=known,
             overdue=steady("overdue", _overdue(state)),
-            excluded=excluded if rows is None else rows_of(excluded, rows),
+            excluded=shared_rows_of(excluded, rows),
             excluding=excluding if rows is None else excluding[rows],
             filters=self._filters(state, handle, free, specials, plain, demand, known),
             holder=holder,
@@ -113,7 +113,7 @@ class SnapshotBuilder:
             leaf_of_client=tree_shape.leaf_of_client,
             parent_of_client=tree_shape.parent_of_client,
             classes=self._agent_classes(state, capacity),
-            plan=self._plan(state, handle, width(excluded)),
+            plan=self._plan(state, handle, shared_width(excluded)),
             gangs=self._gangs(state, demand, tree_shape, handle) if state.clients.gangs else None,
             over_budget=_over_budget(state, tree_shape) if state.memory.budgets.over else None,
             claimed=claimed,

@@ -14,7 +14,7 @@ from allocator.core.books.state import State
 from allocator.core.cycle.gangs import added_up, lines_of, total_of
 from allocator.core.cycle.holders import NEVER, Holders
 from allocator.core.cycle.room import tasks_in
-from allocator.core.numba.bit_tables import pair_bits
+from allocator.core.numba.shared_bits import shared_pairs
 from allocator.core.snapshot import Ints, Snapshot
 
 ELSEWHERE_MAX = 20_000
@@ -99,7 +99,7 @@ def _rest_ends_ms(
     usable = state.agents.ready.copy()
     usable[chosen] = False
     agent = np.flatnonzero(usable)
-    barred = pair_bits(state.eligibility.excluded, agent, np.full(len(agent), client))
+    barred = shared_pairs(state.eligibility.excluded, agent, np.full(len(agent), client))
     agent = agent[~barred]
     free = state.space.by_column(state.free_on(agent))
     held = _needed_on(state, holders, agent, demand)

@@ -25,10 +25,9 @@ from allocator.core.events import (
     Transition,
 )
 from allocator.core.filters.filter_arrays import excerpt
-from allocator.core.numba.bit_tables import width
 from allocator.core.numba.wide_tables import copied
 from allocator.core.policy import PolicySpec
-from allocator.core.snapshot import BitTable, Bools, Filters, Floats, Grants, Ints, Snapshot
+from allocator.core.snapshot import Bools, Filters, Floats, Grants, Ints, Snapshot
 
 CYCLES_MAX = 256
 """Maximum number of cycles whose decisions are kept."""
@@ -115,26 +114,21 @@ class Seen(NamedTuple):
 
     `taken`: the snapshot; the arrays copied below have changed since.
     `filters`: the lists of filters may be missing; the bits in `Filters.covered` never are.
-    `excluded` (B, E, V): the rows of `taken.excluded` for agents in `excluding`; others are zeros.
     `filters_kept`: whether the lists of filters are complete.
     `nbytes`: approximate memory of all this, in bytes.
     """
 
     taken: Snapshot
     agents_held: Ints | Floats
-    excluded: BitTable
     excluding: Bools
     filters: Filters
     filters_kept: bool
     nbytes: int
 
     def snapshot(self) -> Snapshot:
-        excluded = np.zeros(self.taken.excluded.shape, np.uint64)
-        excluded[:, self.excluding] = self.excluded
         return replace(
             self.taken,
             agents_held=self.agents_held,
-            excluded=excluded,
             excluding=self.excluding,
             filters=self.filters,
         )
@@ -280,7 +274,6 @@ def see(
     return Seen(
         snapshot,
         snapshot.agents_held.copy(),
-        snapshot.excluded[:, snapshot.excluding],
         snapshot.excluding.copy(),
         lists._replace(largest=largest, covered=covered),
         none or kept is not None,
@@ -296,7 +289,7 @@ def _size_of_snapshot(snapshot: Snapshot) -> int:
         + (0 if plan is None else plan.held.nbytes + plan.agents_held.nbytes)
         + snapshot.held.nbytes
         + snapshot.agents_held.nbytes
-        + width(snapshot.excluded) * 8 * int(np.count_nonzero(snapshot.excluding))
+        + snapshot.excluded.row.nbytes
         + snapshot.holder.nbytes
         + bounds.left.nbytes
         + bounds.owed.nbytes

@@ -30,6 +30,16 @@ _SHIFT, _MASK = 5, WORDS - 1
 
 
 @part()
+def block_of(word: int) -> int:
+    return word >> _SHIFT
+
+
+@part()
+def in_block(word: int) -> int:
+    return word & _MASK
+
+
+@part()
 def word_of(table: BitTable, agent: int, word: int) -> Any:  # noqa: ANN401 - an uint64
     return table[word >> _SHIFT, agent, word & _MASK]
 
@@ -87,15 +97,20 @@ def agents_in(table: BitTable) -> int:
 
 def grown_table(table: BitTable, agents: int, words: int) -> BitTable:
     """Enlarge a table to at least these words, and by doubling to at least these agents."""
-    words = max(width(table), words)
-    agents = larger_size(agents_in(table), agents)
-    return enlarged(table, _shape(agents, words))
+    blocks, old, each = table.shape
+    return enlarged(table, larger_shape((blocks, old, each), agents, words))
+
+
+def larger_shape(shape: tuple[int, int, int], agents: int, words: int) -> tuple[int, int, int]:
+    """Return the shape of a table that `grown_table` enlarges."""
+    blocks, old, each = shape
+    return _shape(larger_size(old, agents), max(blocks * each, words))
 
 
 # Pairs.
 
 
-def _place(client: Ints) -> tuple[Ints, Ints, BitWords]:
+def places(client: Ints) -> tuple[Ints, Ints, BitWords]:
     """Return the block, the word in it, and the bit of clients (n,)."""
     word = client // BITS
     return word >> _SHIFT, word & _MASK, np.uint64(1) << (client % BITS).astype(np.uint64)
@@ -103,17 +118,17 @@ def _place(client: Ints) -> tuple[Ints, Ints, BitWords]:
 
 def pair_bits(table: BitTable, agent: Ints, client: Ints) -> Bools:
     """Look up the bits of pairs (n,)."""
-    block, word, bit = _place(client)
+    block, word, bit = places(client)
     return (table[block, agent, word] & bit) != 0
 
 
 def set_pairs(table: BitTable, agent: Ints, client: Ints) -> None:
-    block, word, bit = _place(client)
+    block, word, bit = places(client)
     np.bitwise_or.at(table, (block, agent, word), bit)
 
 
 def clear_pairs(table: BitTable, agent: Ints, client: Ints) -> None:
-    block, word, bit = _place(client)
+    block, word, bit = places(client)
     np.bitwise_and.at(table, (block, agent, word), ~bit)
 
 

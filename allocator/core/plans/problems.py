@@ -18,11 +18,11 @@ from allocator.core.books.quota import QuotaTree, parts_of_clients
 from allocator.core.books.state import State
 from allocator.core.events import AgentInfo, FrameworkInfo
 from allocator.core.numba.memo import fixed
-from allocator.core.numba.wide_tables import copied
+from allocator.core.numba.shared_bits import SharedBits, same_bits, shared_rows_of
 from allocator.core.plan import Plan
 from allocator.core.plans.reclaims import asked_to_leave
 from allocator.core.policy import Policy
-from allocator.core.snapshot import BitTable, Bools, Floats, Ints, Tree
+from allocator.core.snapshot import Bools, Floats, Ints, Tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class PlanProblem:
     `capacity`, `free` (A, R), in thousandths: of each agent, by handle; zeros if it may not be
         offered.
     `total` (R,), in thousandths.
-    `excluded` (B, A, V): a bit for each pair, see `bit_tables`: the client may not be served there.
+    `excluded`: a bit for each pair: the client may not be served there.
     `holder` (H,): sorted keys ``agent * 2**32 + client`` of all holdings.
     `holding` (H, R), in thousandths: their amounts.
     `on_offer` (O,): keys of the holdings with nothing in use.
@@ -60,7 +60,7 @@ class PlanProblem:
     capacity: Ints
     free: Ints
     total: Ints
-    excluded: BitTable
+    excluded: SharedBits
     holder: Ints
     holding: Ints
     on_offer: Ints
@@ -88,10 +88,12 @@ class PlanProblem:
 
     def asks_the_same(self, other: "PlanProblem") -> bool:
         """Whether only held and free amounts differ, so that a plan for shares is still valid."""
-        of_cluster = ("capacity", "total", "excluded")
+        of_cluster = ("capacity", "total")
         of_clients = ("demand", "characterised", "client", "wants", "weight", "limit", "guarantee")
         same = of_cluster + of_clients
-        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in same)
+        return same_bits(self.excluded, other.excluded) and all(
+            np.array_equal(getattr(self, name), getattr(other, name)) for name in same
+        )
 
 
 class PlanRows(NamedTuple):
@@ -162,6 +164,7 @@ def problem_of(
     of_client = quotas.of_role[clients.role[shape.client]]
     limit, guarantee = parts_of_clients(quotas, of_client, weight)
     size = task_sizes(state)[shape.client]
+    excluded = shared_rows_of(state.eligibility.excluded)
     limit = within_caps(caps, shape.client, size, weight, capacity, limit)
     return PlanProblem(
         now_ms=state.now_ms,
@@ -170,7 +173,7 @@ def problem_of(
         capacity=fixed(capacity),
         free=fixed(np.where(usable[:, None], free, 0)),
         total=fixed(total.copy()),
-        excluded=fixed(copied(state.eligibility.excluded)),
+        excluded=SharedBits(fixed(excluded.row), fixed(excluded.bits)),
         leave=fixed(asked_to_leave(state)),
         refused=fixed(asked_to_leave(state, refused=True)),
         holder=fixed(holder.copy()),

@@ -93,7 +93,7 @@ class _Towards:
         places, node = scene_builder.places_of(towards, lay_out(towards, criteria))
         unplanned = _unplanned(plan.group, plan.allowed, width(agents.barred))
         planned = scene._replace(
-            agents=scene_builder.with_excluded(agents, unplanned, np.ones_like(agents.barring)),
+            agents=scene_builder.with_barred(agents, unplanned, np.ones_like(agents.barring)),
             places=places._replace(**_side_by_side(len(node))._asdict()),
         )
         before = scene.standing.measure.copy(), scene.standing.served.copy()
@@ -225,7 +225,7 @@ def _with_something_free(scene: Scene) -> Ints:
 def _without(scene: Scene, barred: BitTable) -> Scene:
     agents = scene.agents
     barring = agents.barring | some_on(barred)
-    return scene._replace(agents=scene_builder.with_excluded(agents, barred, barring))
+    return scene._replace(agents=scene_builder.with_barred(agents, barred, barring))
 
 
 @memoize()

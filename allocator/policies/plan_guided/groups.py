@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from allocator.core import Bools, Floats, Ints, Plan, PlanProblem
-from allocator.core.numba.bit_tables import width
+from allocator.core import Bools, Floats, Ints, Plan, PlanProblem, shared_width
 from allocator.core.numba.memo import fixed
 from allocator.policies.plan_guided.sorts import (
     AgentSorts,
@@ -145,7 +144,7 @@ def plan_of(
     """
     of_client = np.zeros(len(problem.demand))
     of_client[groups.clients] = np.where(allowed.any(axis=1), target, 0)
-    words = words_of(allowed.T, groups.clients, width(problem.excluded))
+    words = words_of(allowed.T, groups.clients, shared_width(problem.excluded))
     costs = np.zeros((0, len(problem.total))) if price is None else price
     parts = np.zeros((0, len(problem.demand)))
     if part is not None:
@@ -183,7 +182,7 @@ def plan_by_agent(problem: PlanProblem, groups: Groups, given: Ints, worth: Floa
         mine = given[:, np.flatnonzero(group[: given.shape[1]] == row)].sum(axis=1)
         part[row, groups.clients] = mine * worth
     allowed = clients_there[first[order]]
-    words = words_of(allowed, groups.clients, width(problem.excluded))
+    words = words_of(allowed, groups.clients, shared_width(problem.excluded))
     none = np.zeros((0, len(problem.total)))
     return Plan(fixed(of_client), fixed(group), fixed(words), fixed(none), fixed(part))
 
@@ -197,6 +196,6 @@ def sole_owners(problem: PlanProblem, groups: Groups, target: Floats, owner: Int
     of_client = np.zeros(len(problem.demand))
     of_client[groups.clients] = target
     rows = np.arange(len(groups.clients))
-    words = words_of(rows[:, None] == rows, groups.clients, width(problem.excluded))
+    words = words_of(rows[:, None] == rows, groups.clients, shared_width(problem.excluded))
     none = np.zeros((0, len(problem.total)))
     return Plan(fixed(of_client), fixed(owner.copy()), fixed(words), fixed(none))

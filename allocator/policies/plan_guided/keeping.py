@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from allocator.core import Bools, Floats, Ints, Snapshot
+from allocator.core import Bools, Floats, Ints, Snapshot, shared_pairs
 from allocator.core.numba.bit_tables import packed, pair_bits
 from allocator.core.snapshot import BitTable
 from allocator.policies.filling import Criterion, characterised
@@ -71,8 +71,10 @@ def parts_of_tasks(snapshot: Snapshot, agents: Agents, late: Ints) -> BitTable:
         part = lacks & (free > 0)
         small = ~lacks | (demand <= SMALL * capacity)
         barred = np.zeros(len(row), np.bool_)
-        for table in (agents.excluded, agents.covered, agents.barred):
-            barred |= pair_bits(table, row, np.full(len(row), client))
+        pairs = row, np.full(len(row), client)
+        barred |= shared_pairs(agents.excluded, *pairs)
+        for table in (agents.covered, agents.barred):
+            barred |= pair_bits(table, *pairs)
         waits = part.any(axis=1) & small.all(axis=1) & ~barred
         for resource in np.flatnonzero(part[waits].any(axis=0)).tolist():
             here = waits & part[:, resource]

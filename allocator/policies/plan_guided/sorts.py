@@ -9,8 +9,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from allocator.core import BitTable, Bools, Floats, Ints, distinct_rows, words_on
-from allocator.core.numba.bit_tables import width
+from allocator.core import (
+    Bools,
+    Floats,
+    Ints,
+    SharedBits,
+    distinct_rows,
+    shared_width,
+    shared_words_on,
+)
 
 _BITS, _BYTE = 64, 8
 _OF_SIZES = 4  # groups per size of agents, so that sizes can be separated further by clients
@@ -37,32 +44,32 @@ class AgentSorts(NamedTuple):
     clients: int
 
 
-def distinct_agents(numbers: Ints, excluded: BitTable, rows: Ints, clients: Ints) -> AgentSorts:
+def distinct_agents(numbers: Ints, excluded: SharedBits, rows: Ints, clients: Ints) -> AgentSorts:
     """Find the distinct agents.
 
-    `numbers` (n, K); `excluded` (B, A, V): bits of all clients; `rows` (n,): the agents.
+    `numbers` (n, K); `excluded`: bits of all clients; `rows` (n,): the agents.
     `clients` (C,): the clients that matter.
     """
     first, of_agent = _equal(numbers, excluded, rows, clients)
     step = max(_PAIRS // max(len(clients), 1), 1)
     allowed = np.zeros((len(first), -(-len(clients) // _BYTE)), np.uint8)
     for begin in range(0, len(first), step):
-        words = words_on(excluded, rows[first[begin : begin + step]])
+        words = shared_words_on(excluded, rows[first[begin : begin + step]])
         allowed[begin : begin + step] = np.packbits(~bits_of(words, clients), axis=1)
     times = np.bincount(of_agent, minlength=len(first))
     return AgentSorts(of_agent, times, numbers[first], allowed, len(clients))
 
 
-def _equal(numbers: Ints, excluded: BitTable, rows: Ints, clients: Ints) -> tuple[Ints, Ints]:
+def _equal(numbers: Ints, excluded: SharedBits, rows: Ints, clients: Ints) -> tuple[Ints, Ints]:
     """Return the first of all equal agents, ascending (D,), and the index of each one's, (n,)."""
-    flags = np.zeros(_BITS * width(excluded), np.bool_)
+    flags = np.zeros(_BITS * shared_width(excluded), np.bool_)
     flags[clients[clients < len(flags)]] = True
     mask = np.packbits(flags, bitorder="little").view(np.uint64)
     step = max(_PAIRS // (len(flags) + 1), 1)
     parts = [slice(begin, begin + step) for begin in range(0, len(rows), step)]
 
     def table(some: Ints) -> Ints:
-        words = words_on(excluded, rows[some]) & mask
+        words = shared_words_on(excluded, rows[some]) & mask
         return np.concatenate([numbers[some], words.view(np.int64)], axis=1)
 
     every = np.arange(len(rows))

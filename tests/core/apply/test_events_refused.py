@@ -34,6 +34,7 @@ from allocator.core import (
     UpdateFramework,
 )
 from tests.core.session import Session
+from tests.tables import dense
 
 ONE = np.array([1])
 YES = np.array([True])
@@ -110,7 +111,7 @@ def fingerprint(state) -> list:
         state.roles.weight[:4].tolist(),
         [kind and kind.name for kind in state.space.kinds],
         len(state.filters),
-        state.eligibility.excluded.tolist(),
+        dense(state.eligibility.excluded).tolist(),
         copy.deepcopy(state.settings),
     ]
 

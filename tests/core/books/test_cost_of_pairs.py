@@ -20,6 +20,7 @@ from allocator.core import (
 from allocator.core.checkpoint import Detached, restore, to_columns
 from allocator.policies import build
 from tests.counting import resident_bytes
+from tests.tables import dense
 from tests.world.rows import given_back, holdings_of, settled
 
 AGENTS, FRAMEWORKS, ROLES = 4039, 16, 1000
@@ -49,17 +50,15 @@ def _agent(agent: int) -> AddAgent:
     return AddAgent(agent, AgentInfo(f"agent-{agent}", capabilities=capabilities), {0: 1000})
 
 
-def _relations(allocator: Allocator) -> dict[str, np.ndarray]:
-    state = allocator.state
-    return {
-        "told": state.eligibility._told,
-        "excluded": state.eligibility.excluded,
-        "covered": state.filters.rows.covered,
-    }
+def _covered(allocator: Allocator) -> np.ndarray:
+    return allocator.state.filters.rows.covered
 
 
-def _resident(allocator: Allocator) -> dict[str, int]:
-    return {name: resident_bytes(each) for name, each in _relations(allocator).items()}
+def _exclusion_bytes(allocator: Allocator) -> int:
+    """The largest of the tables of exclusions, without rows that it has room for."""
+    eligibility = allocator.state.eligibility
+    tables = eligibility._told.table, eligibility.excluded
+    return max(table.row.nbytes + table.bits.nbytes for table in tables)
 
 
 def _cycle(allocator: Allocator, refusing: int) -> None:
@@ -79,9 +78,10 @@ def test_pairs_without_data_take_no_memory(allocator):
     for agent in range(1, 200):
         allocator.step(RemoveAgent(agent))
         allocator.step(_agent(agent))
-    assert not allocator.state.eligibility.excluded.any()
-    assert all(each.nbytes >= 7 * 2**20 for each in _relations(allocator).values())
-    assert max(_resident(allocator).values()) <= PAGES_MAX, _resident(allocator)
+    assert not dense(allocator.state.eligibility.excluded).any()
+    assert _covered(allocator).nbytes >= 7 * 2**20
+    assert resident_bytes(_covered(allocator)) <= PAGES_MAX
+    assert _exclusion_bytes(allocator) <= 2 * PAGES_MAX
     copied = Detached(allocator.state.filters).value
     assert resident_bytes(copied.rows.covered) <= PAGES_MAX
     again = restore(to_columns(copied), type(copied)(1))
@@ -96,9 +96,10 @@ def test_a_few_refusals_and_exclusions_take_their_pages_alone(allocator):
     told = Exclude(client, client, np.arange(20, 30), np.ones(10, np.bool_))
     allocator.step(told)
     assert allocator.preview() is not None
-    excluded, covered = (_relations(allocator)[name] for name in ("excluded", "covered"))
+    excluded, covered = dense(allocator.state.eligibility.excluded), _covered(allocator)
     assert np.count_nonzero(excluded) == np.count_nonzero(covered) == 10
-    assert max(_resident(allocator).values()) <= PAGES_MAX, _resident(allocator)
+    assert resident_bytes(covered) <= PAGES_MAX
+    assert _exclusion_bytes(allocator) <= 2 * PAGES_MAX
     allocator.state.filters.check()
 
 
@@ -107,5 +108,6 @@ def test_larger_relations_take_no_more(allocator):
     allocator.step(AddFramework(99, FrameworkInfo("more"), tuple(range(2, ROLES + 2))))
     allocator.step(_agent(AGENTS + 1))
     assert allocator.preview() is not None
-    assert all(each.nbytes >= 30 * 2**20 for each in _relations(allocator).values())
-    assert max(_resident(allocator).values()) <= PAGES_MAX, _resident(allocator)
+    assert _covered(allocator).nbytes >= 30 * 2**20
+    assert resident_bytes(_covered(allocator)) <= PAGES_MAX
+    assert _exclusion_bytes(allocator) <= 4 * PAGES_MAX

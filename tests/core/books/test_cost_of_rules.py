@@ -27,9 +27,10 @@ from allocator.core.books import rule_index
 from allocator.core.books.agent_rules import Rule
 from allocator.core.books.rule_index import RuleClass, RuleIndex, _Asked, _Opinion
 from allocator.core.constraints import Clause, Condition
-from allocator.core.numba.bit_tables import some_on
+from allocator.core.numba.shared_bits import shared_some_on
 from allocator.policies import build
 from tests.counting import count_calls
+from tests.tables import dense
 
 AGENTS, ROLES, NAMES = 300, 1000, 8
 
@@ -41,7 +42,7 @@ def _allocator(agents: int = AGENTS, roles: int = ROLES) -> Allocator:
     allocator.step(Define({0: Kind("cpus")}, {handle: f"role-{handle}" for handle in handles}))
     for agent in range(1, agents + 1):
         allocator.step(_agent(agent, agent))
-    assert not allocator.state.eligibility.excluded.any()
+    assert not dense(allocator.state.eligibility.excluded).any()
     return allocator
 
 
@@ -79,23 +80,23 @@ def test_leaving_roles_costs_a_look_at_all_agents_for_a_framework(looks, label):
     allocator, info = _allocator(), _framework(1, label)
     relation, roles = allocator.state.eligibility, tuple(range(1, ROLES + 1))
     allocator.step(AddFramework(1, info, roles))
-    assert relation.excluded.any()
+    assert dense(relation.excluded).any()
     once = looks["barred_on"]
     assert once <= 2
     for _ in range(8):
         allocator.step(UpdateFramework(1, info, ()))
-        assert not relation.excluded.any()
+        assert not dense(relation.excluded).any()
         allocator.step(UpdateFramework(1, info, roles))
-        assert relation.excluded.any()
+        assert dense(relation.excluded).any()
     assert looks["barred_on"] <= once * (1 + 8 * 2)
     # An agent that returns before the next scan counts as unchanged.
     looks.clear()
     allocator.step(UpdateFramework(1, info, ()))
     allocator.step(UpdateFramework(1, info, roles))
-    assert relation.excluded.any()
+    assert dense(relation.excluded).any()
     assert not looks
     allocator.step(RemoveFramework(1))
-    assert not relation.excluded.any()
+    assert not dense(relation.excluded).any()
     assert looks["barred_on"] <= once
     relation.check()
 
@@ -107,10 +108,10 @@ def test_exclusions_of_a_framework_that_leaves_its_roles_are_taken_back_at_once(
     count, handles = len(roles), np.array(roles)
     told = Exclude(np.ones(count, np.int64), handles, handles, np.ones(count, np.bool_))
     allocator.step(told)
-    assert some_on(relation.excluded).sum() == count
+    assert shared_some_on(relation.excluded).sum() == count
     looks.clear()
     allocator.step(UpdateFramework(1, info, ()))
-    assert not relation.excluded.any()
+    assert not dense(relation.excluded).any()
     assert not any(relation.told_of(client).any() for client in range(1, count + 1))
     assert looks["barred_on"] == 1
     relation.check()
@@ -122,7 +123,7 @@ def test_of_many_rules_between_two_cycles_the_last_one_counts(looks):
     allocator.step(AddFramework(1, _framework(1, ""), (1,)))
     for number in range(500):
         allocator.step(UpdateFramework(1, _framework(1, _label(number)), (1,)))
-    last = relation.excluded
+    last = dense(relation.excluded)
     assert last.any()
     assert looks == {"barred_on": 1}
     relation.check()
@@ -134,7 +135,7 @@ def test_an_agent_that_returns_costs_a_look_at_each_of_its_attributes(monkeypatc
     relation = allocator.state.eligibility
     for handle in range(1, 201):
         allocator.step(AddFramework(handle, _framework(handle, _label(handle)), (1 + handle % 10,)))
-    assert relation.excluded.any()
+    assert dense(relation.excluded).any()
     looks.clear()
     judged = count_calls(monkeypatch, _Asked, "barred")
     clauses = count_calls(monkeypatch, Clause, "holds") + count_calls(monkeypatch, Rule, "allows")
@@ -142,7 +143,7 @@ def test_an_agent_that_returns_costs_a_look_at_each_of_its_attributes(monkeypatc
     for number in range(5):
         allocator.step(RemoveAgent(5))
         allocator.step(_agent(5, 1000 + number))
-        assert relation.excluded[:, 5].any()
+        assert dense(relation.excluded)[:, 5].any()
     assert looks == {"barred": 5}
     assert judged == {"barred": 5 * NAMES}
     assert not clauses + held
@@ -194,7 +195,7 @@ def _returns(allocator: Allocator, number: int) -> None:
     """Agent 5 returns with the attributes of another one, and is looked up."""
     allocator.step(RemoveAgent(5))
     allocator.step(_agent(5, number))
-    assert allocator.state.eligibility.excluded[:, 5].any()
+    assert dense(allocator.state.eligibility.excluded)[:, 5].any()
 
 
 def test_an_agent_that_returns_costs_a_look_at_the_rules_that_name_its_values(looked_for, joined):
@@ -207,7 +208,7 @@ def test_an_agent_that_returns_costs_a_look_at_the_rules_that_name_its_values(lo
     for handle in range(1, 51):
         label = f"hostname!={named}|host-{1000 + handle}"
         allocator.step(AddFramework(handle, _framework(handle, label), (1 + handle % 10,)))
-    assert allocator.state.eligibility.excluded.any()
+    assert dense(allocator.state.eligibility.excluded).any()
     looked_for.looks = 0
     for number in range(1001, 1051):  # each is named by one rule
         _returns(allocator, number)
@@ -240,12 +241,12 @@ def test_values_are_read_once_an_agent_comes_with_one_and_only_once(monkeypatch)
     for handle in range(1, 51):
         label = f"hostname!=host-7|host-{1000 + handle}|host-{1001 + handle}"
         allocator.step(AddFramework(handle, _framework(handle, label), (1 + handle % 10,)))
-        assert relation.excluded.any()
+        assert dense(relation.excluded).any()
     for handle in range(1, 21):
         allocator.step(UpdateFramework(handle, _framework(handle, "hostname!=host-7"), (2,)))
-        assert relation.excluded.any()
+        assert dense(relation.excluded).any()
     allocator.step(RemoveFramework(50))
-    assert relation.excluded.any()
+    assert dense(relation.excluded).any()
     assert not read
     _returns(allocator, 1040)
     _returns(allocator, 7)
@@ -254,7 +255,7 @@ def test_values_are_read_once_an_agent_comes_with_one_and_only_once(monkeypatch)
     for handle in range(51, 54):
         label = f"hostname!=host-7|host-{handle}"
         allocator.step(AddFramework(handle, _framework(handle, label), (1 + handle % 10,)))
-    assert relation.excluded.any()
+    assert dense(relation.excluded).any()
     allocator.step(UpdateFramework(53, _framework(53, "hostname!=host-7|host-51"), (2,)))
     _returns(allocator, 7)
     assert read == [30, 2]  # two of them share a rule
@@ -287,7 +288,7 @@ def test_rules_of_all_frameworks_are_judged_in_one_look_at_all_agents(monkeypatc
     held = count_calls(monkeypatch, Condition, "holds")
     for handle in range(1, 201):
         allocator.step(AddFramework(handle, _framework(handle, _label(handle)), (1 + handle % 10,)))
-    assert relation.excluded.any()
+    assert dense(relation.excluded).any()
     assert looks == {"barred_on": 1}
     assert not held
     relation.check()

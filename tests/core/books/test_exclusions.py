@@ -16,8 +16,9 @@ from allocator.core.books.rule_index import RuleIndex
 from allocator.core.checkpoint import Detached, restore, to_columns
 from allocator.core.constraints import parse_constraint
 from allocator.core.numba import bit_tables
-from allocator.core.numba.bit_tables import some_on
+from allocator.core.numba.shared_bits import shared_some_on
 from tests.counting import count_calls
+from tests.tables import dense
 
 AGENTS, CLIENTS = 64, 150
 ROWS_MAX = 1 << 18
@@ -64,7 +65,7 @@ def test_many_rows_do_what_they_do_one_by_one(events):
             relation.told_of(client).tolist() == slow.told_of(client).tolist()
             for client in range(CLIENTS)
         )
-        assert relation.excluded.tolist() == slow.excluded.tolist()
+        assert dense(relation.excluded).tolist() == dense(slow.excluded).tolist()
 
 
 def test_a_row_costs_little():
@@ -192,12 +193,12 @@ def test_names_that_no_agent_has_cost_no_look_at_agents():
     _Watched.looks = 0
     for client in range(10):
         relation.set_rule(client, _label(client))
-        assert not relation.excluded.any()
+        assert not dense(relation.excluded).any()
     for some in (256, 8, 1):
         relation.set_agents(np.arange(256, 256 + some), _plain(some))
-        assert not relation.excluded.any()
+        assert not dense(relation.excluded).any()
     relation.set_rule(10, _label(10))
-    assert not relation.excluded.any()
+    assert not dense(relation.excluded).any()
     assert _Watched.looks == 0
     relation.check()
 
@@ -209,7 +210,7 @@ def test_an_attribute_is_read_once_for_all_rules():
     _Watched.looks = 0
     for client in range(20):
         relation.set_rule(client, Rule(parse_constraint(f"rack=0|{client}; !a{client}")))
-        assert relation.excluded.any()
+        assert dense(relation.excluded).any()
     assert _Watched.looks == 256
     # Also of later rules: about all agents, and about these.
     relation.set_agents(np.arange(256, 512), _plain(256))
@@ -236,7 +237,7 @@ def test_roles_of_a_framework_share_one_look_at_its_words(monkeypatch):
         words = _label(number).clauses
         for _ in range(2):
             relation.set_rules({client: Rule(words) for client in range(CLIENTS)})
-            assert not relation.excluded[0, :, 0].any()
+            assert not dense(relation.excluded)[0, :, 0].any()
     assert len(hashed) < 20
     relation.check()
 
@@ -249,7 +250,7 @@ def test_an_exclusion_that_ends_costs_a_look_at_its_own_agent(monkeypatch):
     relation.check()
     count = count_calls(monkeypatch, RuleIndex, "barred", "barred_on")
     relation.tell(client, agent, np.zeros(CLIENTS, np.bool_))
-    assert relation.excluded.any()
+    assert dense(relation.excluded).any()
     assert count == {"barred": 4}
     relation.check()
 
@@ -276,7 +277,7 @@ def test_exclusions_before_drains_survive_changes_of_rules_and_agents():
     relation.bar(late._replace(agent=np.array([4, 50])))
     relation.check()
     relation.bar(Late())
-    assert not relation.excluded.any()
+    assert not dense(relation.excluded).any()
     relation.check()
 
 
@@ -306,11 +307,11 @@ def test_many_rules_at_once_do_what_they_do_one_by_one(traits, batches, rows):
             for client, rule in rules.items():
                 slow.set_rule(client, rule)
             at_once.check()
-            assert at_once.excluded.tolist() == slow.excluded.tolist()
+            assert dense(at_once.excluded).tolist() == dense(slow.excluded).tolist()
             # The next rules are evaluated without an agent that existed before.
             for relation in (at_once, slow):
                 relation.drop_agent(AGENTS - 1)
-            assert not np.any(some_on(at_once.excluded) & ~at_once.excluding)
+            assert not np.any(shared_some_on(at_once.excluded) & ~at_once.excluding)
 
 
 _step = st.one_of(

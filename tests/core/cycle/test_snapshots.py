@@ -13,6 +13,7 @@ from allocator.core import Hold, PolicySpec, Request, Snapshot
 from allocator.core.cycle.snapshot_builder import SnapshotBuilder
 from tests.core.session import Session
 from tests.strategies import bits_of_filters
+from tests.tables import dense
 from tests.world.world import World
 
 AGENTS, FRAMEWORKS = 12, 5
@@ -76,7 +77,7 @@ def shown_agent(shot: Snapshot, agent: int) -> tuple[Any, ...]:
     return (
         shot.capacity[row].tolist(),
         shot.free[row].tolist(),
-        shot.excluded[:, row].tolist(),
+        dense(shot.excluded)[:, row].tolist(),
         shot.filters.covered[:, row].tolist(),
         shot.filters.largest[:, row].tolist(),
         refused,

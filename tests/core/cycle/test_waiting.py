@@ -27,6 +27,7 @@ from allocator.core import (
 from allocator.core.cycle.servable import servable
 from allocator.core.cycle.snapshot_builder import SnapshotBuilder
 from allocator.core.numba.bit_tables import has_bit
+from allocator.core.numba.shared_bits import has_shared_bit
 from allocator.core.snapshot import Bounds, Snapshot
 from allocator.policies.filling.scene.scoring import USUAL
 from allocator.server.reports import report
@@ -48,7 +49,7 @@ def is_servable(snapshot: Snapshot, client: int) -> bool:
     supply = Supply(replace(snapshot, bounds=free, filters=filters))
     demand = snapshot.demand[client].tolist() if snapshot.characterised[client] else None
     return any(
-        not has_bit(snapshot.excluded, agent, client)
+        not has_shared_bit(snapshot.excluded, agent, client)
         and not has_bit(snapshot.filters.covered, agent, client)
         and supply.offer(client, agent, demand, USUAL) is not None
         for agent in snapshot.agents.tolist()

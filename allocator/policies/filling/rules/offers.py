@@ -10,6 +10,7 @@ tested against the minimum and filters; later parts may always be added.
 import numpy as np
 
 from allocator.core.numba.bit_tables import has_bit, set_bit, word_of
+from allocator.core.numba.shared_bits import shared_word
 from allocator.core.openings import OPENING_MAX
 from allocator.core.snapshot import UNBOUNDED, Bools, Bounds, Ints, Specials, Tier
 from allocator.policies.filling.rules import quotas
@@ -84,7 +85,7 @@ def _stands(scene: Scene, place: int, agent: int) -> bool:
 @hot
 def barred_in_word(agents: Agents, agent: int, word: int) -> np.uint64:
     """Return the clients of one word that an agent may not serve, if it is `barring`."""
-    bits = word_of(agents.excluded, agent, word) | word_of(agents.covered, agent, word)
+    bits = shared_word(agents.excluded, agent, word) | word_of(agents.covered, agent, word)
     return bits | word_of(agents.barred, agent, word)
 
 

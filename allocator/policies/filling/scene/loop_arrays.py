@@ -7,6 +7,7 @@ order. Children still come before their parents; the root is the last place.
 from typing import NamedTuple
 
 from allocator.core.needs import ThresholdIndex
+from allocator.core.numba.shared_bits import SharedBits
 from allocator.core.snapshot import BitTable, Bools, Bounds, Floats, Indices, Ints, Specials
 
 
@@ -79,7 +80,7 @@ class Agents(NamedTuple):
 
     `row` (J,): candidates, ascending.
     `free` (A, R), in thousandths; `minimum` (M, R), in thousandths.
-    `excluded`, `covered` (B, A, V): bits of the clients that an agent may not serve, because they
+    `excluded`; `covered` (B, A, V): bits of the clients that an agent may not serve, because they
         are excluded, or because their filters cover all that they could be offered: as in the
         snapshot.
     `barred` (B, A, V): bits of further clients that it may not serve, found by the loops. Separate,
@@ -101,7 +102,7 @@ class Agents(NamedTuple):
     row: Ints
     free: Ints
     minimum: Ints
-    excluded: BitTable
+    excluded: SharedBits
     covered: BitTable
     barred: BitTable
     barring: Bools

@@ -10,10 +10,11 @@ from typing import NamedTuple
 import numpy as np
 
 from allocator.core.needs import ThresholdIndex, needs_of, threshold_index
-from allocator.core.numba.bit_tables import set_pairs, width
+from allocator.core.numba.bit_tables import set_pairs
 from allocator.core.numba.compiled import loop, loop_view
 from allocator.core.numba.memo import fixed, memoize
-from allocator.core.numba.wide_tables import copied, untouched
+from allocator.core.numba.shared_bits import for_loops, shared_width
+from allocator.core.numba.wide_tables import untouched
 from allocator.core.openings import opens_with_several
 from allocator.core.snapshot import (
     BitTable,
@@ -66,7 +67,7 @@ def scene_of(
 
 
 def _thresholds_of(snapshot: Snapshot, effort: Effort | None) -> ThresholdIndex:
-    words = width(snapshot.excluded)
+    words = shared_width(snapshot.excluded)
     if effort is None or len(snapshot.agents) < effort.thresholds_from:
         return _no_thresholds(words)
     known, client = characterised(snapshot), snapshot.tree.client
@@ -278,7 +279,7 @@ def _earlier(snapshot: Snapshot, places: Places) -> Grants | None:
 def _agents_of(snapshot: Snapshot, rule: Rule, earlier: Grants | None, places: Places) -> Agents:
     filters, specials = snapshot.filters, snapshot.specials
     barring = snapshot.excluding | (filters.head >= 0)
-    stands = untouched(snapshot.excluded.shape if rule.joins else (1, 0, 0), np.uint64)
+    stands = untouched(filters.covered.shape if rule.joins else (1, 0, 0), np.uint64)
     holder, taker, whole = snapshot.holder, np.full(len(specials.free), -1), specials.free
     if earlier is not None:
         client, agent = earlier.client, earlier.agent
@@ -293,9 +294,9 @@ def _agents_of(snapshot: Snapshot, rule: Rule, earlier: Grants | None, places: P
         row=read_only(snapshot.agents, np.int64),
         free=_copied(snapshot.free, int(snapshot.agents.max(initial=-1)) + 1),
         minimum=read_only(snapshot.minimum, np.int64),
-        excluded=read_only(snapshot.excluded, np.uint64),
+        excluded=for_loops(snapshot.excluded),
         covered=read_only(filters.covered, np.uint64),
-        barred=untouched(snapshot.excluded.shape, np.uint64),
+        barred=untouched(filters.covered.shape, np.uint64),
         barring=read_only(barring, np.bool_),
         head=read_only(filters.head, np.int32),
         next=read_only(filters.next, np.int32),
@@ -313,13 +314,10 @@ def _agents_of(snapshot: Snapshot, rule: Rule, earlier: Grants | None, places: P
     )
 
 
-def with_excluded(agents: Agents, more: BitTable, barring: Bools) -> Agents:
-    """Exclude more clients, (B, A, V) bits; what the loops bar does not affect the given agents."""
-    return agents._replace(
-        excluded=read_only(agents.excluded | more, np.uint64),
-        barred=copied(agents.barred),
-        barring=read_only(barring, np.bool_),
-    )
+def with_barred(agents: Agents, more: BitTable, barring: Bools) -> Agents:
+    """Bar more clients, (B, A, V) bits; what the loops bar does not affect the given agents."""
+    barred, barring = agents.barred | more, read_only(barring, np.bool_)
+    return agents._replace(barred=barred, barring=barring)
 
 
 def _copied(free: Ints, end: int) -> Ints:
