@@ -52,8 +52,8 @@ def _gather(head: Indices, following: Indices, agents: Ints, most: int) -> tuple
 NEVER = np.iinfo(np.int64).max
 """The expiry time of an unused row."""
 
-MAYBE_WORDS = 64
-"""Maximum number of words of `maybe`, enough for separate bits of 4,096 clients."""
+MAYBE_WORDS = 16
+"""Maximum number of words of `maybe`, enough for separate bits of 1,024 clients."""
 
 PAGES = 1 << 12
 _PAGE_BITS = 6

@@ -17,7 +17,7 @@ _UNTOUCHED_BYTES = 1 << 22
 
 _WIDE_BYTES = 1 << 10
 """Rows of at least this size are wide; with shorter ones, several agents share a page. A table of
-bits is wide if it has several blocks, see `bit_tables`."""
+bits, see `bit_tables`, counts as wide: usually most of its pages are empty."""
 
 STRETCH = 1 << 16
 """Number of cells that are compared at a time."""
@@ -39,7 +39,7 @@ def untouched(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:  # noqa: ANN4
 
 def is_wide(array: NDArray[Any]) -> bool:
     if array.ndim > 2:
-        return len(array) > 1
+        return True
     return array.ndim > 1 and array.shape[1] * array.itemsize >= _WIDE_BYTES
 
 

@@ -32,7 +32,7 @@ from allocator.wire.journal.framing import HEADER, frame
 from allocator.wire.journal.records import answered_record, read_start, request_record, start_record
 from allocator.wire.session.sidecar import KeptState, Sidecar
 
-VERSION = 2
+VERSION = 3
 """Increased whenever an array changes its layout, because arrays are restored by their shape."""
 
 _LENGTH = struct.Struct("<Q")

@@ -86,7 +86,7 @@ def test_pairs_without_data_take_no_memory(allocator):
     assert resident_bytes(copied.rows.covered) <= PAGES_MAX
     again = restore(to_columns(copied), type(copied)(1))
     assert (again.rows.covered == copied.rows.covered).all()
-    assert allocator.state.filters.rows.maybe.shape[1] == 64, "of more than 4,096 clients"
+    assert allocator.state.filters.rows.maybe.shape[1] == 16, "of more than 1,024 clients"
     allocator.state.filters.check()
 
 

@@ -101,6 +101,20 @@ def test_leaving_roles_costs_a_look_at_all_agents_for_a_framework(looks, label):
     relation.check()
 
 
+@pytest.mark.parametrize("agents", [500, 5000])
+def test_exclusions_of_a_framework_take_memory_for_kinds_of_agents(agents):
+    """Not for agents: those with the same attributes share a row of bits."""
+    allocator = _allocator(agents)
+    relation = allocator.state.eligibility
+    for handle in (1, 2):
+        info = _framework(handle, f"a{handle}=v0|v2|v4|v6")
+        allocator.step(AddFramework(handle, info, tuple(range(1, ROLES + 1))))
+    some = shared_some_on(relation.excluded)
+    assert agents / 3 < some.sum() < agents
+    assert len(relation.excluded.bits) <= 1 + 2 * 2 * len(relation.excluded.row)
+    relation.check()
+
+
 def test_exclusions_of_a_framework_that_leaves_its_roles_are_taken_back_at_once(looks):
     allocator, info = _allocator(), FrameworkInfo("f1", capabilities=frozenset({"MULTI_ROLE"}))
     relation, roles = allocator.state.eligibility, tuple(range(1, 101))
