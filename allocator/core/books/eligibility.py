@@ -289,8 +289,8 @@ class Eligibility:
             for block, bad in enumerate(barred):
                 self._add_others(bad, block, every, rows)
                 painted.some |= self._union(bad, block, every)
-            blocks, at = np.indices(barred.shape[:2]).reshape(2, -1)
-            painted.excluded.put(blocks, rows[at], barred[blocks, at])
+            blocks, at = np.divmod(np.arange(len(barred) * len(rows)), len(rows))
+            painted.excluded.put(blocks, rows[at], barred.reshape(len(at), -1))
         else:
             for block in range(len(self._told.table.row)):
                 for agents in _stretches(rows):

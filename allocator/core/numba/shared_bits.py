@@ -178,9 +178,7 @@ class BitRows:
 
     def put(self, block: Ints | int, agent: Ints, words: BitWords) -> None:
         """Replace the words (n, V) of agents (n,) in a block or in blocks (n,)."""
-        block, row = np.broadcast_to(block, agent.shape), self._rows(words)
-        changed = np.flatnonzero(self._row[block, agent] != row)
-        self._row[block[changed], agent[changed]] = row[changed]
+        self._row[block, agent] = self._rows(words)
         self._tidy()
 
     def clear(self, block: int, bits: BitWords) -> None:
@@ -189,8 +187,7 @@ class BitRows:
         rows = np.flatnonzero(self._in_use(row))
         new = np.zeros(self._used, np.int32)
         new[rows] = self._rows(self._bits[rows] & ~bits)
-        changed = np.flatnonzero(new[row] != row)
-        row[changed] = new[row[changed]]
+        row[:] = new[row]
         self._tidy()
 
     def set_pairs(self, agent: Ints, client: Ints) -> None:
@@ -200,7 +197,7 @@ class BitRows:
         self._change_pairs(agent, client, lambda words, bits: words & ~bits)
 
     def clear_agent(self, agent: int) -> None:
-        self._row[np.flatnonzero(self._row[:, agent]), agent] = 0
+        self._row[:, agent] = 0
 
     def _change_pairs(
         self, agent: Ints, client: Ints, change: Callable[[BitWords, BitWords], BitWords]

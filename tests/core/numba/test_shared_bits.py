@@ -101,8 +101,8 @@ def test_a_table_changes_as_a_set_does(some, changes, spare, step):
             distinct = {row.tobytes() for row in dense(rows.table).reshape(-1, 32) if row.any()}
             used = np.unique(rows.table.row)
             assert len(used[used > 0]) == len(distinct), "equal words are stored once"
-            if not spare:
-                assert len(rows.table.bits) <= 2 * (len(distinct) + 1) + step
+            most = 1 + dense(rows.table)[:, :AGENTS, 0].size
+            assert len(rows.table.bits) <= most + most // 2 + spare
         assert all(pairs_in(table) == before for table, before in earlier)
 
 
