@@ -28,7 +28,7 @@ _FEW = 64
 _AGENTS_A_CLIENT = 16
 """Evaluating this many agents costs about as much as evaluating one client on all agents."""
 
-_STRETCH = 1 << 12
+_STRETCH = 1 << 14
 """Maximum number of agents that are evaluated at a time."""
 
 

@@ -290,6 +290,7 @@ def _size_of_snapshot(snapshot: Snapshot) -> int:
         + snapshot.held.nbytes
         + snapshot.agents_held.nbytes
         + snapshot.excluded.row.nbytes
+        + snapshot.excluded.bits.nbytes
         + snapshot.holder.nbytes
         + bounds.left.nbytes
         + bounds.owed.nbytes

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from allocator.core.numba import bit_tables
-from allocator.core.numba.array_structures import enlarged
+from allocator.core.numba.array_structures import enlarged, pair
 from allocator.core.numba.array_types import BitTable, BitWords, Bools, Indices, Ints
 from allocator.core.numba.compiled import loop, loop_view, part
 from allocator.core.numba.wide_tables import copied, untouched
@@ -28,7 +28,7 @@ _SPARE = 1 << 10
 class SharedBits(NamedTuple):
     """A table of bits.
 
-    `row` (B, A): for each block and agent, the row of `bits` with its words; 0: no bits.
+    `row` (B, A): for each block and agent, the row of `bits` with its words.
     `bits` (N, V): the words of each row. Written rows never change, so tables may have the same.
     """
 
@@ -103,17 +103,32 @@ def shared_words_on(table: SharedBits, agents: Ints) -> BitWords:
 def same_bits(one: SharedBits, other: SharedBits) -> bool:
     if shared_shape(one) != shared_shape(other):
         return False
-    pairs = np.stack([one.row.ravel(), other.row.ravel()], axis=1)
-    first, second = np.unique(pairs, axis=0).T
-    return np.array_equal(one.bits[first], other.bits[second])
+    pairs = np.unique(pair(one.row.astype(np.int64), other.row.astype(np.int64)))
+    first, second = pairs >> 32, pairs & (2**32 - 1)
+    parts = (slice(begin, begin + _STEP) for begin in range(0, len(pairs), _STEP))
+    return all(np.array_equal(one.bits[first[some]], other.bits[second[some]]) for some in parts)
 
 
 # Tables made from others.
 
 
 def shared_rows_of(table: SharedBits, agents: Ints | None = None) -> SharedBits:
-    """Copy the table of some agents (n,); None: of all."""
-    return table._replace(row=copied(table.row) if agents is None else table.row[:, agents])
+    """Copy the table of some agents (n,), or of all (None), with only the rows that they have."""
+    row = table.row if agents is None else table.row[:, agents]
+    if row.size < len(table.bits):
+        rows, new = np.unique(row, return_inverse=True)
+        return SharedBits(new.reshape(row.shape).astype(np.int32), table.bits[rows])
+    rows = np.flatnonzero(_in_use(row, len(table.bits)))
+    place = np.zeros(len(table.bits), np.int32)
+    place[rows] = np.arange(len(rows), dtype=np.int32)
+    return SharedBits(place[row], table.bits[rows])
+
+
+def _in_use(row: Indices, rows: int) -> Bools:
+    """Return which of a number of rows some agents have."""
+    found = np.zeros(rows, np.bool_)
+    found[row] = True
+    return found
 
 
 def with_bits(table: SharedBits, agents: Ints, more: BitTable) -> SharedBits:
@@ -147,7 +162,7 @@ def without_pairs(table: SharedBits, agent: Ints, client: Ints) -> SharedBits:
 
 
 class BitRows:
-    """A table of bits that changes.
+    """A table of bits that changes; row 0 has no bits.
 
     Rows are found by hash. The key of the hash is random, because frameworks can choose the bits.
     """
@@ -184,8 +199,9 @@ class BitRows:
     def clear(self, block: int, bits: BitWords) -> None:
         """Clear bits (V,) in the words of all agents in a block."""
         row = self._row[block]
-        rows = np.flatnonzero(self._in_use(row))
-        new = np.zeros(self._used, np.int32)
+        rows = np.flatnonzero(_in_use(row, self._used))
+        rows = rows[(self._bits[rows] & bits).any(axis=1)]
+        new = np.arange(self._used, dtype=np.int32)
         new[rows] = self._rows(self._bits[rows] & ~bits)
         row[:] = new[row]
         self._tidy()
@@ -203,12 +219,16 @@ class BitRows:
         self, agent: Ints, client: Ints, change: Callable[[BitWords, BitWords], BitWords]
     ) -> None:
         block, word, bit = bit_tables.places(client)
-        key, which = np.unique(block * self._row.shape[1] + agent, return_inverse=True)
+        keys = block * self._row.shape[1] + agent
+        order = np.argsort(keys)
+        key, first, which = np.unique(keys[order], return_index=True, return_inverse=True)
+        first = np.append(first, len(keys))
         for begin in range(0, len(key), _STEP):
             blocks, agents = np.divmod(key[begin : begin + _STEP], self._row.shape[1])
-            mine = (which >= begin) & (which < begin + _STEP)
+            some = slice(first[begin], first[begin + len(agents)])
+            mine = order[some]
             bits = np.zeros((len(agents), self._bits.shape[1]), np.uint64)
-            np.bitwise_or.at(bits, (which[mine] - begin, word[mine]), bit[mine])
+            np.bitwise_or.at(bits, (which[some] - begin, word[mine]), bit[mine])
             self.put(blocks, agents, change(self._bits[self._row[blocks, agents]], bits))
 
     def _rows(self, words: BitWords) -> Indices:
@@ -231,12 +251,6 @@ class BitRows:
             self._slot = np.zeros(1 << (4 * rows).bit_length(), np.int32)
             _index(self._bits, self._slot, self._key, self._used)
 
-    def _in_use(self, row: Indices) -> Bools:
-        """Return which rows some agents have, of all with content."""
-        found = np.zeros(self._used, np.bool_)
-        found[row] = True
-        return found
-
     def _tidy(self) -> None:
         """Remove rows that no agent has, if there are many.
 
@@ -247,7 +261,7 @@ class BitRows:
         kept = np.zeros(self._used, np.bool_)
         kept[0] = True
         for row in self._row:
-            kept |= self._in_use(row)
+            kept |= _in_use(row, self._used)
         new = (np.cumsum(kept) - 1).astype(np.int32)
         rows = untouched(self._row.shape, np.int32)
         for into, row in zip(rows, self._row, strict=True):

@@ -91,9 +91,9 @@ class PlanProblem:
         of_cluster = ("capacity", "total")
         of_clients = ("demand", "characterised", "client", "wants", "weight", "limit", "guarantee")
         same = of_cluster + of_clients
-        return same_bits(self.excluded, other.excluded) and all(
+        return all(
             np.array_equal(getattr(self, name), getattr(other, name)) for name in same
-        )
+        ) and same_bits(self.excluded, other.excluded)
 
 
 class PlanRows(NamedTuple):
