@@ -116,11 +116,11 @@ def shared_rows_of(table: SharedBits, agents: Ints | None = None) -> SharedBits:
     """Copy the table of some agents (n,), or of all (None), with only the rows that they have."""
     row = table.row if agents is None else table.row[:, agents]
     if row.size < len(table.bits):
-        rows, new = np.unique(row, return_inverse=True)
-        return SharedBits(new.reshape(row.shape).astype(np.int32), table.bits[rows])
+        own, new = np.unique(row, return_inverse=True)
+        return SharedBits(new.reshape(row.shape).astype(np.int32), table.bits[own])
     rows = np.flatnonzero(_in_use(row, len(table.bits)))
-    place = np.zeros(len(table.bits), np.int32)
-    place[rows] = np.arange(len(rows), dtype=np.int32)
+    place: Indices = np.zeros(len(table.bits), np.int32)
+    place[rows] = np.arange(len(rows))
     return SharedBits(place[row], table.bits[rows])
 
 
