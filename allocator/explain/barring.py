@@ -284,8 +284,7 @@ class PairChecker:
         return self._none[count]
 
     def _none_excluded(self, count: int) -> SharedBits:
-        none = no_bits(count, 64 * shared_width(self.snapshot.excluded))
-        return SharedBits(read_only(none.row, np.int32), read_only(none.bits, np.uint64))
+        return no_bits(count, 64 * shared_width(self.snapshot.excluded))
 
     def _emptied(self, scene: Scene, capacity: Ints) -> Scene:
         """Replace the scene's agents by empty ones with only plain resources."""

@@ -50,7 +50,6 @@ from allocator.core import (
     UpdateFramework,
 )
 from allocator.core.cycle.snapshot_builder import SnapshotBuilder
-from allocator.core.numba.bit_tables import words_on
 from allocator.core.snapshot import Ints
 from allocator.policies import build
 from tests.differential.model import Agent, Framework, Key, Model, Offers, Quota
@@ -380,9 +379,14 @@ class Pair:
         shot = self.snapshots.build(self.core.state, None)
         shown, agents = shot.filters, len(shot.free)
         covered = bits_of_filters(shot)
-        some = np.arange(agents)
-        pairs = zip(words_on(shown.covered, some).T, words_on(covered, some).T, strict=False)
+        tables = (_by_word(each[:, :agents]) for each in (shown.covered, covered))
+        pairs = zip(*tables, strict=False)
         assert all((mine == its).all() for mine, its in pairs)
+
+
+def _by_word(table: np.ndarray) -> np.ndarray:
+    """The words of a table (B, A, V), one row for each word."""
+    return table.swapaxes(1, 2).reshape(-1, table.shape[1])
 
 
 def differences(ours: Offers, offers: Offers) -> str:

@@ -91,10 +91,6 @@ def width(table: BitTable) -> int:
     return table.shape[0] * table.shape[2]
 
 
-def agents_in(table: BitTable) -> int:
-    return table.shape[1]
-
-
 def grown_table(table: BitTable, agents: int, words: int) -> BitTable:
     """Enlarge a table to at least these words, and by doubling to at least these agents."""
     blocks, old, each = table.shape
@@ -127,30 +123,13 @@ def set_pairs(table: BitTable, agent: Ints, client: Ints) -> None:
     np.bitwise_or.at(table, (block, agent, word), bit)
 
 
-def clear_pairs(table: BitTable, agent: Ints, client: Ints) -> None:
-    block, word, bit = places(client)
-    np.bitwise_and.at(table, (block, agent, word), ~bit)
-
-
 # Rows and columns.
-
-
-def of_client(table: BitTable, client: int) -> Bools:
-    """Return the bits of one client, (A,)."""
-    word = client // BITS
-    bits = table[word >> _SHIFT, :, word & _MASK] >> np.uint64(client % BITS)
-    return (bits & np.uint64(1)).astype(np.bool_)
 
 
 def some_on(table: BitTable) -> Bools:
     """Return whether any bit of an agent is set, (A,)."""
     found: Bools = np.bitwise_or.reduce(table, axis=0).any(axis=1)
     return found
-
-
-def words_on(table: BitTable, agents: Ints) -> BitWords:
-    """Return all words of some agents (n,) side by side, (n, W)."""
-    return table[:, agents].swapaxes(0, 1).reshape(len(agents), width(table))
 
 
 def in_blocks(words: BitWords) -> BitTable:
@@ -169,12 +148,6 @@ def rows_of(table: BitTable, agents: Ints) -> BitTable:
     found = untouched((table.shape[0], len(agents), table.shape[2]), np.uint64)
     _gather(loop_view(table), loop_view(agents), found)
     return found
-
-
-def write_rows(into: BitTable, rows: BitTable, agents: Ints) -> None:
-    """Make the rows of some agents (n,) equal to others; equal cells are not written."""
-    block, row, word = np.nonzero(into[:, agents] != rows)
-    into[block, agents[row], word] = rows[block, row, word]
 
 
 @loop

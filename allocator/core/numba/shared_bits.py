@@ -16,7 +16,6 @@ from allocator.core.numba import bit_tables
 from allocator.core.numba.array_structures import enlarged, pair
 from allocator.core.numba.array_types import BitTable, BitWords, Bools, Indices, Ints
 from allocator.core.numba.compiled import loop, loop_view, part
-from allocator.core.numba.wide_tables import copied, untouched
 
 _STEP = 1 << 12
 """Maximum number of rows that are added before the table of rows is enlarged."""
@@ -60,7 +59,8 @@ def for_loops(table: SharedBits) -> SharedBits:
 
 def no_bits(agents: int, clients: int) -> SharedBits:
     blocks, _, words = bit_tables.empty_table(0, clients).shape
-    return SharedBits(untouched((blocks, agents), np.int32), np.zeros((1, words), np.uint64))
+    row, bits = np.zeros((blocks, agents), np.int32), np.zeros((1, words), np.uint64)
+    return for_loops(SharedBits(row, bits))
 
 
 def shared_shape(table: SharedBits) -> tuple[int, int, int]:
@@ -136,7 +136,7 @@ def with_bits(table: SharedBits, agents: Ints, more: BitTable) -> SharedBits:
 
     `more`: the bits by agent, (B, n, V), or those for all of these agents, (B, 1, V).
     """
-    row, bits = copied(table.row), [table.bits]
+    row, bits = table.row.copy(), [table.bits]
     count = len(table.bits)
     for block in np.flatnonzero(more.any(axis=(1, 2))).tolist():
         if more.shape[1] == 1:
@@ -156,7 +156,7 @@ def without_pairs(table: SharedBits, agent: Ints, client: Ints) -> SharedBits:
     where = np.divmod(key, table.row.shape[1])
     words = table.bits[table.row[where]]
     np.bitwise_and.at(words, (which, word), ~bit)
-    row = copied(table.row)
+    row = table.row.copy()
     row[where] = len(table.bits) + np.arange(len(words))
     return SharedBits(row, np.concatenate([table.bits, words]))
 
@@ -258,16 +258,10 @@ class BitRows:
         """
         if self._used <= self._kept + self._kept // 2 + _SPARE:
             return
-        kept = np.zeros(self._used, np.bool_)
+        kept = _in_use(self._row, self._used)
         kept[0] = True
-        for row in self._row:
-            kept |= _in_use(row, self._used)
         new = (np.cumsum(kept) - 1).astype(np.int32)
-        rows = untouched(self._row.shape, np.int32)
-        for into, row in zip(rows, self._row, strict=True):
-            agents = np.flatnonzero(row)
-            into[agents] = new[row[agents]]
-        self._row, self._bits = rows, self._bits[: self._used][kept]
+        self._row, self._bits = new[self._row], self._bits[: self._used][kept]
         self._used = self._kept = len(self._bits)
         self._indexed = 0
 

@@ -43,15 +43,11 @@ def is_wide(array: NDArray[Any]) -> bool:
     return array.ndim > 1 and array.shape[1] * array.itemsize >= _WIDE_BYTES
 
 
-def write(into: NDArray[_Item], table: NDArray[_Item], rows: Ints | None = None) -> None:
-    """Make a table equal to another one (n, K); with `rows` (n,), only these rows.
+def write(into: NDArray[_Item], table: NDArray[_Item]) -> None:
+    """Make a table equal to another one (n, K).
 
     Equal cells are not written, so that unwritten zeros still take no memory.
     """
-    if rows is not None:
-        row, column = np.nonzero(into[rows] != table)
-        into[rows[row], column] = table[row, column]
-        return
     step = max(STRETCH // max(into.shape[1], 1), 1)
     for begin in range(0, len(into), step):
         old, new = into[begin : begin + step], table[begin : begin + step]
